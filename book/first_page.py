@@ -1,4 +1,6 @@
-"""The first page's picture in a clone, its data and a figure without JavaScript: `python book/first_page.py`."""
+"""The first page's picture in a clone, its data and a figure without JavaScript: `python
+book/first_page.py`.
+"""
 
 import io
 from base64 import b64decode, b64encode
@@ -22,9 +24,12 @@ PNG, STEP = "data:image/png;base64,", 255 // 15  # of gray levels
 
 
 def data() -> pd.Series:
-    """Return RBM 3's last errors over CD's and over a constant image's at both sizes, and the digits of seed 0."""
+    """Return RBM 3's last errors over CD's and over a constant image's at both sizes, and the
+    digits of seed 0.
+    """
     small, pictures = error_measures.tables(), []
-    for name, batches in (("mnist_7x7", {"lea-mvd": 600}), ("mnist_28x28", {"cd": 0})):  # 600 are an epoch
+    # 600 are an epoch
+    for name, batches in (("mnist_7x7", {"lea-mvd": 600}), ("mnist_28x28", {"cd": 0})):
         own = read_recorded(name, "pictures").query("method in @batches")
         pictures.append(own.assign(batches=own["method"].map(batches)))
     of_small = pd.concat([small.pictures.query(WHICH), pictures[0]])
@@ -38,9 +43,11 @@ def data() -> pd.Series:
 
 
 def shown(runs: pd.DataFrame, pictures: pd.DataFrame) -> dict[str, Any]:
-    """Return what is shown of a size: CD's ratio to the constant image, a line for each method, and the digits.
+    """Return what is shown of a size: CD's ratio to the constant image, a line for each method, and
+    the digits.
 
-    The errors are geometric means. Rows of digits are the originals, those of CD, and those of each point of the lines.
+    The errors are geometric means. Rows of digits are the originals, those of CD, and those of each
+    point of the lines.
     """
     table = error_measures.by_batches(error_measures.over_cd(runs)).query("layer == 3")
     found: dict[str, Any] = {"cd": digits_of(table.loc[table["method"] == "cd", "ratio"])[0]}
@@ -51,7 +58,9 @@ def shown(runs: pd.DataFrame, pictures: pd.DataFrame) -> dict[str, Any]:
             ends = {"CD": digits_of(line["error"]), "constant": digits_of(line["ratio"])}
             found[name] = {"batches": [*line["batches"]]} | ends
             rows += [(name if name == "start" else method, k, 3) for k in line["batches"]]
-    digits = pictures.query("kind == 'digit' and seed == 0").groupby(["method", "batches", "layers"])
+    digits = pictures.query("kind == 'digit' and seed == 0").groupby(
+        ["method", "batches", "layers"]
+    )
     grays = np.stack([digits.get_group(row)["gray"] for row in rows])
     return found | {"digits": picture(grays)}
 
@@ -62,7 +71,8 @@ def digits_of(values: pd.Series) -> list[float]:
 
 
 def picture(grays: np.ndarray) -> str:
-    """Return rows of ten digits, shape (rows, 10 pixels), as a picture for a page: black, as opaque as they are dark.
+    """Return rows of ten digits, shape (rows, 10 pixels), as a picture for a page: black, as opaque
+    as they are dark.
 
     It has 16 levels, which take half the room of 256.
     """
@@ -71,7 +81,9 @@ def picture(grays: np.ndarray) -> str:
     apart = np.pad(digits, ((0, 0), (0, 0), (0, 0), (0, 1))).swapaxes(1, 2)
     opaque = apart.reshape(len(grays) * side, -1)[:, :-1]
     file = io.BytesIO()
-    Image.fromarray(np.stack([np.zeros_like(opaque), opaque], axis=2), "LA").save(file, "PNG", optimize=True)
+    Image.fromarray(np.stack([np.zeros_like(opaque), opaque], axis=2), "LA").save(
+        file, "PNG", optimize=True
+    )
     return PNG + b64encode(file.getvalue()).decode()
 
 
@@ -83,27 +95,48 @@ def rows_of(digits: str, side: int) -> np.ndarray:
 
 @styled
 def figure(found: pd.Series) -> Figure:
-    """Draw the errors, and the digits that stacks without a search give back: 7x7 pixels left, 28x28 right."""
+    """Draw the errors, and the digits that stacks without a search give back: 7x7 pixels left,
+    28x28 right.
+    """
     drawn, axes = panels(3, 2, height=7.4, height_ratios=(3, 3, 2.2), sharey="row")
     for (size, side), (above, below, last) in zip(SIZES.items(), axes.T, strict=True):
         own = found[size]
         for name in METHODS:
             if name in own:
-                look = method_look(METHODS[name]) | {"marker": MARKERS[name], "markersize": 4, "label": LABELS[name]}
+                look = method_look(METHODS[name]) | {
+                    "marker": MARKERS[name],
+                    "markersize": 4,
+                    "label": LABELS[name],
+                }
                 above.plot(own[name]["batches"], own[name]["CD"], **look)
                 below.plot(own[name]["batches"], own[name]["constant"], **look)
-        for ax, error, k, name in ((above, 1, 1, "CD"), (below, own["cd"], 7, "CD"), (below, 1, 1, "constant")):
+        for ax, error, k, name in (
+            (above, 1, 1, "CD"),
+            (below, own["cd"], 7, "CD"),
+            (below, 1, 1, "constant"),
+        ):
             ax.axhline(error, color=GRAY, linewidth=1)
             ax.text(k, error, name, va="bottom")
             log_scale(ax, "xy")
         above.set(title=f"{side}×{side} pixels", ylim=(0.03, 60))
         below.set(ylim=(0.01, 300), xlabel="mini-batches in each layer")
         batches = own["start"]["batches"]
-        rows = {"original": 0, "CD": 1} | {f"{k}, no search": 2 + batches.index(k) for k in (10, 100, 600)}
-        digits = np.pad(rows_of(own["digits"], side)[[*rows.values()]], ((0, 0), (0, side // 7), (0, 1)))
+        rows = {"original": 0, "CD": 1} | {
+            f"{k}, no search": 2 + batches.index(k) for k in (10, 100, 600)
+        }
+        digits = np.pad(
+            rows_of(own["digits"], side)[[*rows.values()]], ((0, 0), (0, side // 7), (0, 1))
+        )
         if size == "large":  # half as many pixels each way
             digits = digits.reshape(len(rows), 16, 2, -1, 2).mean(axis=(2, 4)).round()
-        look = {"cmap": "gray_r", "vmin": 0, "vmax": 255, "interpolation": "none", "aspect": "auto", "zorder": 3}
+        look = {
+            "cmap": "gray_r",
+            "vmin": 0,
+            "vmax": 255,
+            "interpolation": "none",
+            "aspect": "auto",
+            "zorder": 3,
+        }
         last.imshow(digits.reshape(-1, digits.shape[2]), extent=(0, 1, len(rows), 0), **look)
         last.set(frame_on=False, xticks=[])
         last.set_yticks(np.arange(len(rows)) + 0.5, [*rows])

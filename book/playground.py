@@ -1,4 +1,5 @@
-"""Draw the figure that stands in the playground's place where no script runs: `python book/playground.py`.
+"""Draw the figure that stands in the playground's place where no script runs: `python
+book/playground.py`.
 
 The library runs a preset of the page; its draws are its own, so the run is another one.
 """
@@ -19,7 +20,11 @@ from leamvd.paper.plots import BLUE, GREEN, PURPLE, VERMILION, log_scale, panels
 
 STATIC = Path(__file__).parent / "static"
 PRESET = "directions-2d"
-CONTROLS = {"function": "ellipsoid", "sigma0": 0.1, **json.loads((STATIC / "presets.json").read_text())[PRESET]}
+CONTROLS = {
+    "function": "ellipsoid",
+    "sigma0": 0.1,
+    **json.loads((STATIC / "presets.json").read_text())[PRESET],
+}
 """What the page's controls say with this preset."""
 
 SEED = 1189
@@ -39,23 +44,43 @@ def states() -> list[State]:
 
 
 def _plane(axes: Axes, state: State, n_elite: int = 4) -> None:
-    """Draw the contours, the population, the ellipse and the directions, these at one length (v a half longer)."""
+    """Draw the contours, the population, the ellipse and the directions, these at one length (v a
+    half longer).
+    """
     half = 1.1 * np.linalg.norm(state.population - state.mean, axis=1).max()
     x, y = (np.linspace(center - half, center + half, 60) for center in state.mean)
     values = FUNCTIONS[str(CONTROLS["function"])](np.stack(np.meshgrid(x, y), axis=-1))
-    axes.contourf(x, y, values, np.quantile(values, np.linspace(0, 1, 14) ** 1.5), cmap="Greys", alpha=0.5)
+    axes.contourf(
+        x, y, values, np.quantile(values, np.linspace(0, 1, 14) ** 1.5), cmap="Greys", alpha=0.5
+    )
     ranks, X = np.arange(len(state.population)), state.population
     for chosen, marker, size, label in (
         (ranks >= n_elite, "o", 16, "the others"),
         (ranks < n_elite, "D", 22, "elites"),
     ):
         axes.scatter(
-            *X[chosen].T, c=ranks[chosen], vmin=0, vmax=len(X), marker=marker, s=size, edgecolors="black",
-            linewidths=0.5, label=label,
-        )  # fmt: skip
+            *X[chosen].T,
+            c=ranks[chosen],
+            vmin=0,
+            vmax=len(X),
+            marker=marker,
+            s=size,
+            edgecolors="black",
+            linewidths=0.5,
+            label=label,
+        )
     axes.plot(*X[0], "*", color="black", markersize=11, label="the best")
-    axes.plot(*state.mean, "+", color=PURPLE, markersize=11, markeredgewidth=2, label="mean, and ellipse: $\\sigma$")
-    axes.add_patch(Ellipse(tuple(state.mean), *(2 * state.std), fill=False, edgecolor=PURPLE, linewidth=1.8))
+    axes.plot(
+        *state.mean,
+        "+",
+        color=PURPLE,
+        markersize=11,
+        markeredgewidth=2,
+        label="mean, and ellipse: $\\sigma$",
+    )
+    axes.add_patch(
+        Ellipse(tuple(state.mean), *(2 * state.std), fill=False, edgecolor=PURPLE, linewidth=1.8)
+    )
     v = state.beta2 * state.path + (1 - state.beta2) * abs(state.descent_mean) * state.descent
     for vector, color, style, label, length in (
         (v, VERMILION, ":", "v", 1.5),

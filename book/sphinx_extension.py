@@ -40,7 +40,9 @@ def aligned(html: str) -> str:
 
 
 def _linked(_app: Sphinx, document: nodes.document) -> None:
-    """Give equations their labels as ids, which links from notebooks lead to: method.html#eq-error."""
+    """Give equations their labels as ids, which links from notebooks lead to:
+    method.html#eq-error.
+    """
     for equation in document.findall(nodes.math_block):
         if label := equation.get("label"):
             equation["ids"].append(label)
@@ -56,7 +58,9 @@ def _described(*event: Any) -> None:
 
 
 def _link_to_the_repository(_app: Sphinx, config: Config) -> None:
-    """Show the buttons that lead to the repository, or open a notebook of it elsewhere, where there is an address."""
+    """Show the buttons that lead to the repository, or open a notebook of it elsewhere, where there
+    is an address.
+    """
     options = config.html_theme_options
     options["use_repository_button"] = bool(options["repository_url"])
     if not options["repository_url"]:
@@ -64,10 +68,14 @@ def _link_to_the_repository(_app: Sphinx, config: Config) -> None:
 
 
 def _without_thebe(*event: Any) -> None:
-    """Leave out the scripts of thebe, which would be fetched from the network and are not used here."""
+    """Leave out the scripts of thebe, which would be fetched from the network and are not used
+    here.
+    """
     _app, _page, _template, context, _doctree = event
     scripts = context["script_files"]
-    context["script_files"] = [s for s in scripts if "thebe" not in f"{s.filename}{s.attributes.get('body')}"]
+    context["script_files"] = [
+        s for s in scripts if "thebe" not in f"{s.filename}{s.attributes.get('body')}"
+    ]
 
 
 def _without_aliases(*event: Any) -> bool | None:

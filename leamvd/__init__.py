@@ -19,7 +19,9 @@ except PackageNotFoundError:  # a clone that is not installed
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first asked for: the command line answers without Numba where it can."""
+    """Import a public name when it is first asked for: the command line answers without Numba where
+    it can.
+    """
     homes = {"LEAMVD": "lea_mvd", "Reading": "reading", "State": "state", "minimize": "minimize"}
     if name not in homes:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -26,14 +26,25 @@ class _Commands(click.Group):
 
     def invoke(self, context: click.Context) -> Any:
         if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(errors="replace")  # titles have signs that an old terminal's encoding lacks
+            # titles have signs that an old terminal's encoding lacks
+            sys.stdout.reconfigure(errors="replace")
         try:
             return super().invoke(context)
-        except (ImportError, MemoryError, OSError, OverflowError, RuntimeError, TypeError, ValueError) as error:
-            ends = click.Abort, click.exceptions.Exit, BrokenPipeError  # a reader of the output that has seen enough
+        except (
+            ImportError,
+            MemoryError,
+            OSError,
+            OverflowError,
+            RuntimeError,
+            TypeError,
+            ValueError,
+        ) as error:
+            # a reader of the output that has seen enough
+            ends = click.Abort, click.exceptions.Exit, BrokenPipeError
             if context.params["debug"] or isinstance(error, ends):
                 raise
-            where = "; `leamvd --debug ...` shows where" if isinstance(error, TypeError) else ""  # a fault of ours
+            # a fault of ours
+            where = "; `leamvd --debug ...` shows where" if isinstance(error, TypeError) else ""
             raise click.ClickException(f"{error}{where}") from None
 
 
@@ -47,18 +58,30 @@ def main(debug: bool) -> None:
 @main.command("list")
 @click.argument("names", metavar="[SECTION]...", nargs=-1)
 def list_(names: tuple[str, ...]) -> None:
-    """Show the sections, or the parameters of those that are named, by profile, and what their recorded runs took."""
+    """Show the sections, or the parameters of those that are named, by profile, and what their
+    recorded runs took.
+    """
     for section in sections.load(names):
         click.echo(f"{section.name:20} {section.title}")
         if names:
             known = section.profiles()
             if "profile" in section.parameters:
                 own = section.parameters["profile"].default
-                click.echo(f"  opened as it is, the notebook has profile={own}; `leamvd reproduce` takes quick")
+                click.echo(
+                    f"  opened as it is, the notebook has profile={own}; `leamvd reproduce` takes"
+                    " quick"
+                )
             click.echo(f"  {'':39} {'quick':18} {'paper':18}")
             for name, one in section.parameters.items():
-                usual = (known.get(p, {}).get(name) if one.default is None else one.default for p in ("quick", "paper"))
-                quick, paper = ("quick", "paper") if name == "profile" else (checks.cut(written(v), 18) for v in usual)
+                usual = (
+                    known.get(p, {}).get(name) if one.default is None else one.default
+                    for p in ("quick", "paper")
+                )
+                quick, paper = (
+                    ("quick", "paper")
+                    if name == "profile"
+                    else (checks.cut(written(v), 18) for v in usual)
+                )
                 click.echo(f"  {name:17} {one.type:21} {quick:18} {paper:18} {one.description}")
             for name, hours in _hours(section):
                 click.echo(f"  what is recorded as {name} took {hours:.2g} processor hours")
@@ -67,10 +90,16 @@ def list_(names: tuple[str, ...]) -> None:
 
 
 def _hours(section: Section) -> Iterator[tuple[str, float]]:
-    """Yield the hours behind each recorded table whose rows have the seconds that a run has taken so far."""
+    """Yield the hours behind each recorded table whose rows have the seconds that a run has taken
+    so far.
+    """
     from leamvd.paper.results import read_recorded
 
-    for name in (name for module in map(import_module, section.modules) for name in getattr(module, "RECORDED", {})):
+    for name in (
+        name
+        for module in map(import_module, section.modules)
+        for name in getattr(module, "RECORDED", {})
+    ):
         with contextlib.suppress(StopIteration):  # of what has no table of runs
             if "seconds" in (rows := read_recorded(name)):
                 runs = rows.groupby([*{"inputs", "layer", "method", "seed", "study"} & {*rows}])
@@ -78,7 +107,9 @@ def _hours(section: Section) -> Iterator[tuple[str, float]]:
 
 
 class _Folder(click.Path):
-    """A folder; ~ stands for the user's, also where the shell leaves it as it is: --output=~/results."""
+    """A folder; ~ stands for the user's, also where the shell leaves it as it is:
+    --output=~/results.
+    """
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "":  # which a path takes for the folder that one is in
@@ -98,7 +129,9 @@ class _Count(click.IntRange):
         return super().convert(value, param, ctx)
 
 
-def _settings(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:  # noqa: ARG001
+def _settings(
+    _ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
+) -> tuple[str, ...]:
     """Return settings as they are; what follows a space would be a section."""
     for value in values:
         if "=" not in value:
@@ -107,22 +140,41 @@ def _settings(ctx: click.Context, param: click.Parameter, values: tuple[str, ...
 
 
 OUTPUT = click.option(
-    "--output", type=_Folder(path_type=Path, file_okay=False), default=Path("results"), show_default=True,
+    "--output",
+    type=_Folder(path_type=Path, file_okay=False),
+    default=Path("results"),
+    show_default=True,
     help="Folder of the results.",
-)  # fmt: skip
+)
 JOBS = click.option("--jobs", type=_Count(), help="Processes; default: one a processor.")
-SCHEDULER = click.option("--scheduler", metavar="ADDRESS|local", help="Dask scheduler whose workers compute, or local.")
+SCHEDULER = click.option(
+    "--scheduler", metavar="ADDRESS|local", help="Dask scheduler whose workers compute, or local."
+)
 
 
 @main.command()
 @click.argument("names", metavar="[SECTION]...", nargs=-1)
-@click.option("--profile", metavar="NAME", help="The same as -p profile=...: quick (the default), paper, recorded, ...")
 @click.option(
-    "-p", "settings", metavar="NAME=VALUE", callback=_settings, multiple=True,
-    help="A notebook parameter, see `leamvd list SECTION`. With several values of one that takes a single number, "
-    "such as exponent=1.5,3, the section is run with each.",
-)  # fmt: skip
-@click.option("--dataset", metavar="digits|mnist|PATH", help="-p dataset=...; PATH of images by class, IDX or .npz.")
+    "--profile",
+    metavar="NAME",
+    help="The same as -p profile=...: quick (the default), paper, recorded, ...",
+)
+@click.option(
+    "-p",
+    "settings",
+    metavar="NAME=VALUE",
+    callback=_settings,
+    multiple=True,
+    help=(
+        "A notebook parameter, see `leamvd list SECTION`. With several values of one that takes a"
+        " single number, such as exponent=1.5,3, the section is run with each."
+    ),
+)
+@click.option(
+    "--dataset",
+    metavar="digits|mnist|PATH",
+    help="-p dataset=...; PATH of images by class, IDX or .npz.",
+)
 @OUTPUT
 @JOBS
 @SCHEDULER
@@ -137,23 +189,36 @@ def reproduce(
 ) -> None:
     """Run sections of the paper (all of them when none is named).
 
-    A run ends with its final errors and its files. Each set of parameters has a folder of its own in the output folder,
-    for the executed notebook, figures and tables. A run that was stopped goes on when it is started again; what other
-    runs have computed is used, and a finished run is shown at once. Results are folders, which can be deleted.
+    A run ends with its final errors and its files. Each set of parameters has a folder of its own
+    in the output folder, for the executed notebook, figures and tables. A run that was stopped goes
+    on when it is started again; what other runs have computed is used, and a finished run is shown
+    at once. Results are folders, which can be deleted.
     """
-    given = [f"{name}={text}" for name, text in (("profile", profile), ("dataset", dataset)) if text is not None]
+    given = [
+        f"{name}={text}"
+        for name, text in (("profile", profile), ("dataset", dataset))
+        if text is not None
+    ]
     planned = sections.requested(sections.load(names), [*given, *settings])
     for section, values in ((section, values) for section, sets in planned for values in sets):
-        sections.check(section, values)  # a bad value is refused before the first of several runs begins
+        # a bad value is refused before the first of several runs begins
+        sections.check(section, values)
     try:
         with _computing(jobs, scheduler) as n_jobs:
             for section, sets in planned:
                 summaries = [_run(section, values, output, n_jobs) for values in sets]
-                runs = [(v, table) for v, table in zip(sets, summaries, strict=True) if table is not None]
+                runs = [
+                    (v, table)
+                    for v, table in zip(sets, summaries, strict=True)
+                    if table is not None
+                ]
                 if len(runs) > 1:
                     click.echo(f"\n{section.path.stem}, all of these runs:\n{_together(runs)}")
     except KeyboardInterrupt:
-        click.echo(f"\nstopped; what is finished is in {output}\nThe same command goes on from there.", err=True)
+        click.echo(
+            f"\nstopped; what is finished is in {output}\nThe same command goes on from there.",
+            err=True,
+        )
         sys.exit(130)
 
 
@@ -171,10 +236,17 @@ def _computing(jobs: int | None, scheduler: str | None) -> Iterator[int]:
 
     local: dict[str, Any] = {"threads_per_worker": 1, "n_workers": jobs}
     with Client(**local) if scheduler == "local" else Client(scheduler) as client:
-        threads = sum(worker["nthreads"] for worker in client.scheduler_info(n_workers=-1)["workers"].values())
-        click.echo(f"{threads} threads of workers on {client.scheduler.address}, {client.dashboard_link}", err=True)
+        threads = sum(
+            worker["nthreads"] for worker in client.scheduler_info(n_workers=-1)["workers"].values()
+        )
+        click.echo(
+            f"{threads} threads of workers on {client.scheduler.address}, {client.dashboard_link}",
+            err=True,
+        )
         if threads == 1:
-            click.echo("with one thread of one worker joblib computes here, in this process", err=True)
+            click.echo(
+                "with one thread of one worker joblib computes here, in this process", err=True
+            )
         with joblib.parallel_config("dask"):
             yield -1
 
@@ -182,9 +254,18 @@ def _computing(jobs: int | None, scheduler: str | None) -> Iterator[int]:
 def _run(section: Section, values: Values, output: Path, n_jobs: int) -> pd.DataFrame | None:
     """Run a section, print what it ends with, and return its summary; None where it has none."""
     start = time.monotonic()
-    click.echo(", ".join([f"{section.path.stem}: {section.title}", *(f"{n}={written(v)}" for n, v in values.items())]))
+    click.echo(
+        ", ".join(
+            [
+                f"{section.path.stem}: {section.title}",
+                *(f"{n}={written(v)}" for n, v in values.items()),
+            ]
+        )
+    )
     place, finished = sections.run(section, values, output, n_jobs=n_jobs)
-    summary = pd.read_csv(place / sections.SUMMARY) if (place / sections.SUMMARY).is_file() else None
+    summary = (
+        pd.read_csv(place / sections.SUMMARY) if (place / sections.SUMMARY).is_file() else None
+    )
     if summary is not None:
         click.echo(_printed(summary))
     done = "finished before" if finished else f"done in {time.monotonic() - start:.0f} s"
@@ -195,18 +276,32 @@ def _run(section: Section, values: Values, output: Path, n_jobs: int) -> pd.Data
 
 
 def _printed(summary: pd.DataFrame) -> str:
-    """Return a summary for reading: errors by method and layer, and their ratios to others, a table for each."""
+    """Return a summary for reading: errors by method and layer, and their ratios to others, a table
+    for each.
+    """
     if "measure" not in summary:
         return _text(summary)
     constant = "over the error of a constant image: geometric means, with 95 % intervals"
     lines = [
-        f"mean-field errors per 10,000 images, with 95 % intervals; runs of each method: {summary['runs'].max()}",
-        *(_text(_by_layer(summary, "mean", "low", "high")), "at the start", _text(_by_layer(summary, "start"))),
-        *(constant, _text(_by_layer(summary, "over_constant", "over_constant_low", "over_constant_high"))),
+        (
+            "mean-field errors per 10,000 images, with 95 % intervals; runs of each method:"
+            f" {summary['runs'].max()}"
+        ),
+        *(
+            _text(_by_layer(summary, "mean", "low", "high")),
+            "at the start",
+            _text(_by_layer(summary, "start")),
+        ),
+        *(
+            constant,
+            _text(_by_layer(summary, "over_constant", "over_constant_low", "over_constant_high")),
+        ),
     ]
     if "ratio" in summary:
         ratios = summary.dropna(subset="ratio")
-        lines += [f"over the errors of the recorded run; seeds in common: {int(ratios['paired'].min())}"]
+        lines += [
+            f"over the errors of the recorded run; seeds in common: {int(ratios['paired'].min())}"
+        ]
         lines += [_text(_by_layer(ratios, "ratio", "ratio_low", "ratio_high"))]
     return "\n".join([*lines, *_closing(summary)])
 
@@ -214,25 +309,44 @@ def _printed(summary: pd.DataFrame) -> str:
 def _together(runs: list[tuple[Values, pd.DataFrame]]) -> str:
     """Return the summaries of runs that differ in some values as one, a line for each run."""
     swept = [name for name in runs[0][0] if len({str(values[name]) for values, _ in runs}) > 1]
-    named = [table.assign(**{name: written(values[name]) for name in swept}) for values, table in runs]
+    named = [
+        table.assign(**{name: written(values[name]) for name in swept}) for values, table in runs
+    ]
     together = pd.concat(named, ignore_index=True)
     if "measure" not in together:
         return _text(together.fillna("–"))
     errors = _by_layer(together, "mean", "low", "high", by=swept)
     over = _by_layer(together, "over_constant", "over_constant_low", "over_constant_high", by=swept)
-    return "\n".join([_text(errors), "over the error of a constant image", _text(over), *_closing(together, swept)])
+    return "\n".join(
+        [
+            _text(errors),
+            "over the error of a constant image",
+            _text(over),
+            *_closing(together, swept),
+        ]
+    )
 
 
-def _by_layer(summary: pd.DataFrame, value: str, *ends: str, by: Sequence[str] = ()) -> pd.DataFrame:
-    """Return mean-field values, with intervals if they have `ends`, as texts, a column for each layer."""
+def _by_layer(
+    summary: pd.DataFrame, value: str, *ends: str, by: Sequence[str] = ()
+) -> pd.DataFrame:
+    """Return mean-field values, with intervals if they have `ends`, as texts, a column for each
+    layer.
+    """
     from leamvd.paper.words import interval, named, number
 
     rows = summary[summary["measure"] == "mean_field"].set_index(["inputs", "method", *by, "layer"])
-    texts = map(interval, *(rows[name] for name in (value, *ends))) if ends else map(number, rows[value])
+    texts = (
+        map(interval, *(rows[name] for name in (value, *ends)))
+        if ends
+        else map(number, rows[value])
+    )
     cells = pd.Series([*texts], rows.index).unstack("layer", sort=False)
     table = cells.add_prefix("RBM ").fillna("–").rename_axis(columns=None).reset_index()
     table = table.sort_values(["inputs", "method"], kind="stable") if by else table
-    return table[[*table.columns.difference([*by], sort=False), *by]].assign(method=table["method"].map(named))
+    return table[[*table.columns.difference([*by], sort=False), *by]].assign(
+        method=table["method"].map(named)
+    )
 
 
 def _closing(summary: pd.DataFrame, by: Sequence[str] = ()) -> list[str]:
@@ -240,7 +354,9 @@ def _closing(summary: pd.DataFrame, by: Sequence[str] = ()) -> list[str]:
     from leamvd.paper.words import named
 
     rows, same = summary[summary["measure"] == "mean_field"], ["inputs", "layer", *by]
-    both = rows.merge(rows.loc[rows["method"] == "cd", [*same, "mean"]], on=same, suffixes=("", "_of_cd"))
+    both = rows.merge(
+        rows.loc[rows["method"] == "cd", [*same, "mean"]], on=same, suffixes=("", "_of_cd")
+    )
     small = both[(both["mean"] < both["mean_of_cd"]) & (both["over_constant"] > 1)]
     cells = []
     for row in small.to_dict("records"):
@@ -255,13 +371,26 @@ def _text(table: pd.DataFrame) -> str:
 
 
 @main.command()
-@click.argument("name", metavar="CLAIM", type=click.Choice([f"C{number}" for number in range(3, 11)]))
+@click.argument(
+    "name", metavar="CLAIM", type=click.Choice([f"C{number}" for number in range(3, 11)])
+)
 @click.option(
-    "-p", "settings", metavar="NAME=VALUE", callback=_settings, multiple=True,
-    help="A setting of contrastive divergence, or x0, x0_epochs, x0_batches: what makes the start of the searches.",
-)  # fmt: skip
-@click.option("--dataset", metavar="digits|mnist|PATH", default="mnist", show_default=True, help="Images.")
-@click.option("--images", type=_Count(), help="Training images; default: 10000, or all if there are fewer.")
+    "-p",
+    "settings",
+    metavar="NAME=VALUE",
+    callback=_settings,
+    multiple=True,
+    help=(
+        "A setting of contrastive divergence, or x0, x0_epochs, x0_batches: what makes the start of"
+        " the searches."
+    ),
+)
+@click.option(
+    "--dataset", metavar="digits|mnist|PATH", default="mnist", show_default=True, help="Images."
+)
+@click.option(
+    "--images", type=_Count(), help="Training images; default: 10000, or all if there are fewer."
+)
 @click.option("--seeds", type=_Count(), default=3, show_default=True, help="Runs of each method.")
 @OUTPUT
 @JOBS
@@ -276,7 +405,8 @@ def claim(
     jobs: int | None,
     scheduler: str | None,
 ) -> None:
-    """Answer a CLAIM of the paper, C3 to C10, at settings of your own, which the paper does not print.
+    """Answer a CLAIM of the paper, C3 to C10, at settings of your own, which the paper does not
+    print.
 
     Such as -p learning_rate=0.003 -p weight_scale=0.01 -p x0=batch -p x0_batches=5.
     """
@@ -289,9 +419,14 @@ def claim(
     maps = settings_map.own_maps(name, given, dataset=dataset, n_images=images, n_seeds=seeds)
     with _computing(jobs, scheduler) as n_jobs:
         minutes = sum(map(settings_map.seconds, maps.values())) / 60
-        told = [f"{side}x{side} pixels, {one.images.known().n_images:,} images" for side, one in maps.items()]
+        told = [
+            f"{side}x{side} pixels, {one.images.known().n_images:,} images"
+            for side, one in maps.items()
+        ]
         runs = f"{seeds} seed{'s' * (seeds > 1)}"
-        click.echo(f"{name} at {' and '.join(told)}, {runs}: about {minutes:.1f} minutes on one processor")
+        click.echo(
+            f"{name} at {' and '.join(told)}, {runs}: about {minutes:.1f} minutes on one processor"
+        )
         parts, ratios = settings_map.own_answer(name, maps, output / "calls", n_jobs=n_jobs)
     click.echo(_text(parts))
     click.echo("\nthe error of contrastive divergence at its end, over that of a constant image")
@@ -313,7 +448,10 @@ def record(name: str, output: Path, jobs: int | None, scheduler: str | None) -> 
     from leamvd.paper.layers import spelled
 
     if not (results.NOTEBOOKS.parent / "_config.yml").is_file():
-        raise ValueError(f"recording needs a clone of the repository, got an installed package: {results.NOTEBOOKS}")
+        raise ValueError(
+            "recording needs a clone of the repository, got an installed package:"
+            f" {results.NOTEBOOKS}"
+        )
     entry, commit = verify.recorded(name), results.committed()
     with _computing(jobs, scheduler) as n_jobs:
         tables = results.tables(entry.plan(), output / "calls", n_jobs=n_jobs, label=name)
@@ -323,13 +461,17 @@ def record(name: str, output: Path, jobs: int | None, scheduler: str | None) -> 
 
 @main.command("verify")
 @click.argument("names", metavar="[NAME]...", nargs=-1)
-@click.option("--calls", type=_Count(), default=1, show_default=True, help="How many, of each table.")
+@click.option(
+    "--calls", type=_Count(), default=1, show_default=True, help="How many, of each table."
+)
 @OUTPUT
 @JOBS
 def verify_(names: tuple[str, ...], calls: int, output: Path, jobs: int | None) -> None:
-    """Compute a sample of what is recorded, and compare; exit status 1 if a number drifts, or if nothing was compared.
+    """Compute a sample of what is recorded, and compare; exit status 1 if a number drifts, or if
+    nothing was compared.
 
-    A NAME is that of a folder in notebooks/recorded; without one, everything that is recorded by calls.
+    A NAME is that of a folder in notebooks/recorded; without one, everything that is recorded by
+    calls.
     """
     from leamvd.data.mnist import DataError
     from leamvd.paper import verify
@@ -338,7 +480,11 @@ def verify_(names: tuple[str, ...], calls: int, output: Path, jobs: int | None) 
     with _computing(jobs, None) as n_jobs:
         for name in chosen:
             if settings := verify.changed_settings(name):
-                click.echo("\n".join([f"{name}: recorded with other settings than those of the code", *settings]))
+                click.echo(
+                    "\n".join(
+                        [f"{name}: recorded with other settings than those of the code", *settings]
+                    )
+                )
                 drifts.append(True)
                 continue
             try:
@@ -359,7 +505,12 @@ def data() -> None:
 
 
 @data.command()
-@click.option("--from", "source", metavar="DIR|URL", help="A folder with the four files, or where to load them from.")
+@click.option(
+    "--from",
+    "source",
+    metavar="DIR|URL",
+    help="A folder with the four files, or where to load them from.",
+)
 def mnist(source: str | None) -> None:
     """Fetch MNIST's four original files and verify them."""
     from leamvd.data.mnist import fetch_mnist
@@ -369,9 +520,14 @@ def mnist(source: str | None) -> None:
 
 @main.command()
 @click.option(
-    "--results", "folder", type=_Folder(path_type=Path, file_okay=False, exists=True),
-    help="Folder of results, as `leamvd reproduce` writes it: its latest runs are shown; default: those published.",
-)  # fmt: skip
+    "--results",
+    "folder",
+    type=_Folder(path_type=Path, file_okay=False, exists=True),
+    help=(
+        "Folder of results, as `leamvd reproduce` writes it: its latest runs are shown; default:"
+        " those published."
+    ),
+)
 def book(folder: Path | None) -> None:
     """Render the book and print the page to open."""
     from leamvd.book import render

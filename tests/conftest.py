@@ -1,4 +1,6 @@
-"""What every test shares: no window, a fixed number of threads, and nothing written outside the clone."""
+"""What every test shares: no window, a fixed number of threads, and nothing written outside the
+clone.
+"""
 
 import os
 from collections.abc import Iterator
@@ -24,12 +26,17 @@ settings.load_profile("any machine")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Hold the figures that kernels draw to the rules: IPython runs what lies in this folder as it starts."""
+    """Hold the figures that kernels draw to the rules: IPython runs what lies in this folder as it
+    starts.
+    """
     folder = TemporaryDirectory()
     config.add_cleanup(folder.cleanup)
     startup = Path(folder.name, "profile_default", "startup", "rules.py")
     startup.parent.mkdir(parents=True)
-    line = f"import sys; sys.path.append({str(ROOT / 'tests')!r}); import figures; figures.hold_to_rules()"
+    line = (
+        f"import sys; sys.path.append({str(ROOT / 'tests')!r}); import figures;"
+        " figures.hold_to_rules()"
+    )
     startup.write_text(line, encoding="utf-8")
     os.environ["IPYTHONDIR"] = folder.name
 

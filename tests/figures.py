@@ -1,4 +1,5 @@
-"""Comparing the arrays that figures plot with the accepted ones in ``tests/figures/PROFILE``; captions, and rules.
+"""Comparing the arrays that figures plot with the accepted ones in ``tests/figures/PROFILE``;
+captions, and rules.
 
 After a change that is right: ``make accept``, and git shows what has moved.
 """
@@ -21,7 +22,8 @@ from leamvd.paper.plots import COLORS
 from leamvd.paper.words import named
 
 ACCEPTED = Path(__file__).parent / "figures"
-MEASURED = "timing-"  # how names of figures of seconds and bytes begin, which are other ones each time
+# how names of figures of seconds and bytes begin, which are other ones each time
+MEASURED = "timing-"
 
 
 def check_figures(folder: Path, profile: str, file_regression: Any) -> None:
@@ -29,20 +31,26 @@ def check_figures(folder: Path, profile: str, file_regression: Any) -> None:
     drawn = [path for path in sorted(folder.glob("*.json")) if not path.name.startswith(MEASURED)]
     for path in drawn:
         file_regression.check(
-            path.read_text(encoding="utf-8"), fullpath=ACCEPTED / profile / path.name, check_fn=same_figure
+            path.read_text(encoding="utf-8"),
+            fullpath=ACCEPTED / profile / path.name,
+            check_fn=same_figure,
         )
 
 
 def same_figure(obtained: Path, expected: Path) -> None:
     """Compare words exactly, and arrays to six digits of their largest number."""
-    found, accepted = (json.loads(path.read_text(encoding="utf-8")) for path in (obtained, expected))
+    found, accepted = (
+        json.loads(path.read_text(encoding="utf-8")) for path in (obtained, expected)
+    )
     assert list(words(found)) == list(words(accepted))
     for number, (own, other) in enumerate(zip(found, accepted, strict=True), start=1):
         for a, b in zip(own["arrays"], other["arrays"], strict=True):
             a, b = np.array(a, dtype=float), np.array(b, dtype=float)
             largest = float(np.nanmax(np.abs(b), initial=0))
             message = f"panel {number} of {expected.stem}"
-            np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6 * largest, equal_nan=True, err_msg=message)
+            np.testing.assert_allclose(
+                a, b, rtol=1e-6, atol=1e-6 * largest, equal_nan=True, err_msg=message
+            )
 
 
 def words(figure: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -52,11 +60,14 @@ def words(figure: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def faces_said(notebook: str, figure: str) -> dict[str, bool]:
-    """Return whether a figure's caption calls markers filled, and not hollow or open, by the two words that say which.
+    """Return whether a figure's caption calls markers filled, and not hollow or open, by the two
+    words that say which.
 
     "training images (filled)", "Filled: float32".
     """
-    content = json.loads((ACCEPTED.parents[1] / "notebooks" / f"{notebook}.ipynb").read_text(encoding="utf-8"))
+    content = json.loads(
+        (ACCEPTED.parents[1] / "notebooks" / f"{notebook}.ipynb").read_text(encoding="utf-8")
+    )
     texts = ["".join(cell["source"]) for cell in content["cells"]]
     (at,) = (i for i, text in enumerate(texts) if f'"{figure}", output' in text)
     caption = texts[at + 1].lower()
@@ -69,7 +80,9 @@ def faces_drawn(ax: Axes) -> dict[tuple[float, ...], bool]:
     """Return whether the markers of circles are filled, by the places of lines of them."""
     dots = [line for line in ax.lines if line.get_marker() == "o"]
     return {
-        tuple(np.ravel(line.get_xydata()).tolist()): bool(same_color(line.get_markerfacecolor(), line.get_color()))
+        tuple(np.ravel(line.get_xydata()).tolist()): bool(
+            same_color(line.get_markerfacecolor(), line.get_color())
+        )
         for line in dots
     }
 
@@ -78,7 +91,9 @@ BEYOND = {"what-to-use"}  # whose captions say that lines leave the panels
 
 
 def hold_to_rules() -> None:
-    """Hold each figure that is saved from now on to the rules: kernels of the tests call it as they start."""
+    """Hold each figure that is saved from now on to the rules: kernels of the tests call it as they
+    start.
+    """
     save = plots.save
 
     def held(figure: Figure, name: str, folder: str | Path = ".") -> Any:
@@ -90,19 +105,29 @@ def hold_to_rules() -> None:
 
 
 def assert_sound(figure: Figure, *, beyond: bool = False) -> None:
-    """Assert that all points lie within the axes, and that intervals have the colors of lines or are guides in gray."""
+    """Assert that all points lie within the axes, and that intervals have the colors of lines or
+    are guides in gray.
+    """
     for ax in figure.axes:
         lines = [line.get_xydata() for line in ax.lines if line.get_transform() is ax.transData]
-        dots = [drawn.get_offsets() for drawn in ax.collections if isinstance(drawn, PathCollection)]
+        dots = [
+            drawn.get_offsets() for drawn in ax.collections if isinstance(drawn, PathCollection)
+        ]
         points = np.concatenate([np.empty((0, 2)), *lines, *dots])
-        for limits, values in zip((ax.get_xlim(), ax.get_ylim()), points.astype(float).T, strict=True):
+        for limits, values in zip(
+            (ax.get_xlim(), ax.get_ylim()), points.astype(float).T, strict=True
+        ):
             there = values[np.isfinite(values)]
             inside = (there >= min(limits)) & (there <= max(limits))
             assert beyond or inside.all(), f"{ax.get_title()}: beyond {limits}"
         known = {to_hex(line.get_color()) for line in ax.lines}
         for drawn in ax.collections:
             if isinstance(drawn, LineCollection | PolyCollection):
-                colors = drawn.get_color() if isinstance(drawn, LineCollection) else drawn.get_facecolor()
+                colors = (
+                    drawn.get_color()
+                    if isinstance(drawn, LineCollection)
+                    else drawn.get_facecolor()
+                )
                 assert {to_hex(color) for color in colors if len(set(color[:3])) > 1} <= known
 
 
@@ -111,6 +136,7 @@ def assert_methods_have_their_colors(figure: Figure) -> None:
     own = {named(method): color for method, color in COLORS.items()}
     for ax in figure.axes:
         for drawn, label in zip(*ax.get_legend_handles_labels(), strict=True):
-            if label in own and not isinstance(drawn, LineCollection):  # a level is no method's marker
+            # a level is no method's marker
+            if label in own and not isinstance(drawn, LineCollection):
                 line = drawn if isinstance(drawn, Line2D) else drawn.lines[0]
                 assert same_color(line.get_color(), own[label]), label

@@ -1,4 +1,6 @@
-"""Section 11: networks of any kind, and the recommended reading, on small runs and on tables with known answers."""
+"""Section 11: networks of any kind, and the recommended reading, on small runs and on tables with
+known answers.
+"""
 
 import numpy as np
 import pandas as pd
@@ -34,8 +36,10 @@ def test_the_loss_is_that_of_a_network_in_plain_numpy(hidden) -> None:
 def test_activations() -> None:
     A = np.array([-2.0, 0.0, 0.5])
     assert {name: f(A).tolist() for name, f in ACTIVATIONS.items() if name != "tanh"} == {
-        "relu": [0, 0, 0.5], "step": [0, 0, 1], "sign": [-1, -1, 1],
-    }  # fmt: skip
+        "relu": [0, 0, 0.5],
+        "step": [0, 0, 1],
+        "sign": [-1, -1, 1],
+    }
 
 
 def test_start_weights_are_uniform_and_biases_zero() -> None:
@@ -57,16 +61,25 @@ def test_images_are_all_digits_once() -> None:
 
 def test_trainings(tmp_path, monkeypatch) -> None:
     settings = architectures.Settings(
-        methods=("lea-mvd", "random"), seeds=(0,), networks=("tangents", "steps"), width=5, budget=96
+        methods=("lea-mvd", "random"),
+        seeds=(0,),
+        networks=("tangents", "steps"),
+        width=5,
+        budget=96,
     )
     monkeypatch.setitem(architectures.PROFILES, "quick", settings)
     runs = architectures.tables("quick", tmp_path).runs
     assert set(runs.loc[runs["network"] == "tangents", "method"]) == {"lea-mvd", "random", MLP}
-    assert set(runs.loc[runs["network"] == "steps", "method"]) == {"lea-mvd", "random"}, "steps have no gradient"
+    assert set(runs.loc[runs["network"] == "steps", "method"]) == {
+        "lea-mvd",
+        "random",
+    }, "steps have no gradient"
     first, last = (runs[runs["mark"] == mark].set_index(["network", "method"]) for mark in (0, 96))
     assert (last["loss"] <= first["loss"]).all()
     assert (last.drop(MLP, level="method")["evaluations"] <= 96).all()
-    assert (first.groupby("network")["loss"].nunique() == 1).all(), "all methods have the same start"
+    assert (first.groupby("network")["loss"].nunique() == 1).all(), (
+        "all methods have the same start"
+    )
     assert last.loc[("tangents", MLP), "test_error"] < 0.2
 
 
@@ -89,9 +102,18 @@ def test_what_is_wrong_and_whether_networks_learn() -> None:
 
 def test_scores_weigh_problems_and_marks_equally() -> None:
     best = {("x", 1): (1.0, 4.0), ("x", 10): (1.0, 4.0), ("y", 1): (100.0, 4.0)}
-    rows = [(p, m, "ab"[i], s, v) for (p, m), own in best.items() for i, v in enumerate(own) for s in range(len(p) + 1)]
-    found = architectures.scores(pd.DataFrame(rows, columns=["problem", "mark", "method", "seed", "best"]))
-    assert found.to_dict() == pytest.approx({"a": (1 / 4 / 4 * 25) ** (1 / 6), "b": (16 / 25) ** (1 / 6)})
+    rows = [
+        (p, m, "ab"[i], s, v)
+        for (p, m), own in best.items()
+        for i, v in enumerate(own)
+        for s in range(len(p) + 1)
+    ]
+    found = architectures.scores(
+        pd.DataFrame(rows, columns=["problem", "mark", "method", "seed", "best"])
+    )
+    assert found.to_dict() == pytest.approx(
+        {"a": (1 / 4 / 4 * 25) ** (1 / 6), "b": (16 / 25) ** (1 / 6)}
+    )
     assert found.is_monotonic_increasing
 
 

@@ -28,9 +28,17 @@ def run(opt: Optimizer, generations: int) -> list[Any]:
 @pytest.mark.parametrize("diagonal", [False, True])
 @pytest.mark.parametrize("bounds", [None, (-0.5, 1.0)])
 def test_cma_es_is_pycma_driven_directly(diagonal: bool, bounds: Any) -> None:
-    opt = CMAES(np.clip(X0, -0.4, 0.9), seed=5, diagonal=diagonal, bounds=bounds, x0_in_population=False)
+    opt = CMAES(
+        np.clip(X0, -0.4, 0.9), seed=5, diagonal=diagonal, bounds=bounds, x0_in_population=False
+    )
     normals = np.random.default_rng(np.random.SeedSequence(5).spawn(2)[1])
-    options = {"popsize": 24, "CMA_diagonal": diagonal, "verbose": -9, "verb_log": 0, "seed": np.nan}
+    options = {
+        "popsize": 24,
+        "CMA_diagonal": diagonal,
+        "verbose": -9,
+        "verb_log": 0,
+        "seed": np.nan,
+    }
     options |= {"randn": lambda *shape: normals.standard_normal(shape)}
     options |= {} if bounds is None else {"bounds": [[-0.5] * 6, [1.0] * 6]}
     direct = cma.CMAEvolutionStrategy(np.clip(X0, -0.4, 0.9), 0.1, options)
@@ -52,7 +60,10 @@ def test_cma_es_leaves_numpys_generator_alone() -> None:
 
 def test_cma_es_refuses_a_matrix_that_does_not_fit_before_allocating() -> None:
     x0 = np.zeros(10_000_000)
-    with pytest.raises(MemoryError, match=r"n=10000000 variables needs 3,200,000,000,000,000 bytes.* use method='sep-"):
+    with pytest.raises(
+        MemoryError,
+        match=r"n=10000000 variables needs 3,200,000,000,000,000 bytes.* use method='sep-",
+    ):
         CMAES(x0)
     assert CMAES(x0, diagonal=True).n_var == 10_000_000, "a diagonal fits"
 
@@ -61,7 +72,9 @@ def test_cma_es_refuses_a_matrix_that_does_not_fit_before_allocating() -> None:
 @pytest.mark.parametrize("value", [8.0, -1e300, 1.7e308])
 def test_one_finite_value_is_no_flat_function_to_cma_es(method: str, value: float) -> None:
     """Only the start solution has a value."""
-    result = minimize(lambda x: value if np.all(x == X0) else np.inf, X0, method=method, seed=1, n_gen=5)
+    result = minimize(
+        lambda x: value if np.all(x == X0) else np.inf, X0, method=method, seed=1, n_gen=5
+    )
     assert (result.nit, result.reason, result.success) == (5, "n_gen", False)
 
 
@@ -80,7 +93,11 @@ def test_cma_es_succeeds_by_its_tolerances_alone(
     opt = CMAES(X0, seed=1)
     monkeypatch.setattr(cma.CMAEvolutionStrategy, "stop", lambda _: criteria)
     opt.tell(opt.ask(), sphere(opt.ask()))
-    assert (list(opt.stop()), opt.result.reason, opt.result.success) == ([reason], reason, reason == "cma")
+    assert (list(opt.stop()), opt.result.reason, opt.result.success) == (
+        [reason],
+        reason,
+        reason == "cma",
+    )
 
 
 @pytest.mark.parametrize("start", [None, np.linspace(-1, 2, 7)], ids=["bounds", "x0"])

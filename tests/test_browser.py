@@ -1,4 +1,6 @@
-"""Every page of the book in a browser without a network: `make test-browser`, with the system's Chromium."""
+"""Every page of the book in a browser without a network: `make test-browser`, with the system's
+Chromium.
+"""
 
 import json
 import os
@@ -16,7 +18,8 @@ import pytest
 from leamvd.book import render
 
 PROGRAM = shutil.which("chromium") or shutil.which("google-chrome")
-# The bibliography's entries have a role of their own, by sphinxcontrib-bibtex, that axe does not take in a list.
+# The bibliography's entries have a role of their own, by sphinxcontrib-bibtex, that axe does not
+# take in a list.
 AXE = {"resultTypes": ["violations"], "rules": {"aria-required-children": {"enabled": False}}}
 WIDTHS = {"desktop": 1280, "phone": 390}
 
@@ -25,7 +28,8 @@ pytestmark = [  # before a book is rendered
     pytest.mark.skipif(find_spec("playwright") is None, reason="no Playwright"),
 ]
 
-# What reaches beyond the window, or beyond a box that cuts it off. On a phone results and tables may be scrolled.
+# What reaches beyond the window, or beyond a box that cuts it off. On a phone results and tables
+# may be scrolled.
 CLIPPED = """(phone) => {
   const scrolls = phone ? ", .cell_output, table, .pst-scrollable-table-container" : "";
   const found = [];
@@ -73,25 +77,43 @@ class Seen(NamedTuple):
     narrow: list[str]  # figures whose text a phone shows too small
 
 
-@pytest.fixture(scope="module", params=[(name, theme) for name in WIDTHS for theme in ("light", "dark")], ids="-".join)
+@pytest.fixture(
+    scope="module",
+    params=[(name, theme) for name in WIDTHS for theme in ("light", "dark")],
+    ids="-".join,
+)
 def seen(request: pytest.FixtureRequest, book: Path, browser: Any) -> Iterator[Seen]:
     """Open each page once, without a network."""
     name, theme = request.param
-    context = browser.new_context(viewport={"width": WIDTHS[name], "height": 900}, color_scheme=theme, offline=True)
+    context = browser.new_context(
+        viewport={"width": WIDTHS[name], "height": 900}, color_scheme=theme, offline=True
+    )
     page, wrong, found = context.new_page(), [], Seen([], [])
-    page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+    page.on(
+        "console", lambda message: wrong.append(message.text) if message.type == "error" else None
+    )
     page.on("pageerror", lambda error: wrong.append(str(error)))
-    # The browser itself gives up what it still fetches, such as an icon, when it goes to the next page.
-    page.on("requestfailed", lambda it: wrong.append(it.url) if it.failure != "net::ERR_ABORTED" else None)
+    # The browser itself gives up what it still fetches, such as an icon, when it goes to the next
+    # page.
+    page.on(
+        "requestfailed",
+        lambda it: wrong.append(it.url) if it.failure != "net::ERR_ABORTED" else None,
+    )
     for path in pages(book):
         page.goto(path.as_uri())
         page.wait_for_function("!window.MathJax || window.MathJax.startup.promise.then(() => true)")
-        page.evaluate("document.querySelectorAll('details').forEach(element => element.open = true)")
-        broken = page.evaluate("[...document.images].filter(image => !image.naturalWidth).map(image => image.src)")
+        page.evaluate(
+            "document.querySelectorAll('details').forEach(element => element.open = true)"
+        )
+        broken = page.evaluate(
+            "[...document.images].filter(image => !image.naturalWidth).map(image => image.src)"
+        )
         tex = re.findall(r"\\[a-zA-Z]{2,}|\$\$?[^$]+\$", page.evaluate(WORDS))
         faults = [*wrong, *broken, *tex, *page.evaluate(CLIPPED, name == "phone")]
         found.wrong.extend(f"{path.stem}: {fault}" for fault in faults[:5])
-        widths = page.evaluate("[...document.querySelectorAll('.cell_output img')].map(i => [i.width, i.naturalWidth])")
+        widths = page.evaluate(
+            "[...document.querySelectorAll('.cell_output img')].map(i => [i.width, i.naturalWidth])"
+        )
         # text of 10 points on 200 dots an inch is 28 of the picture's pixels high
         found.narrow.extend(path.stem for width, natural in widths if 28 * width / natural < 8.95)
         wrong.clear()
@@ -109,7 +131,9 @@ def test_text_in_figures_is_nine_pixels_high_on_a_phone_too(seen: Seen) -> None:
 
 def test_the_playground_can_be_printed(book: Path, browser: Any) -> None:
     page, wrong = browser.new_page(), []
-    page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+    page.on(
+        "console", lambda message: wrong.append(message.text) if message.type == "error" else None
+    )
     page.goto((book / "book" / "playground.html").as_uri())
     page.pdf()
     page.emulate_media(media="print")
@@ -117,24 +141,29 @@ def test_the_playground_can_be_printed(book: Path, browser: Any) -> None:
     assert wrong == []
 
 
-# The first page's picture: its words, where the rules and the marks of the chosen curves stand, and the ink of the last
-# two rows.
+# The first page's picture: its words, where the rules and the marks of the chosen curves stand, and
+# the ink of the last two rows.
 PICTURE = """(method) => {
   const root = document.getElementById("first-page");
-  const all = (selector, name) => [...root.querySelectorAll(selector)].map(element => element.getAttribute(name));
+  const all = (selector, name) =>
+    [...root.querySelectorAll(selector)].map(element => element.getAttribute(name));
   const inks = [...root.querySelectorAll(".chosen ~ canvas")].map(canvas => {
     const ink = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
     return [canvas.width, [...ink.filter((_, k) => k % 4 === 3)]];
   });
-  const marks = ["small", "large"].map(size => all(`.${size} .${method}:last-of-type .mark`, "transform"));
+  const marks = ["small", "large"].map(
+    size => all(`.${size} .${method}:last-of-type .mark`, "transform"));
   return [root.elements.batches.ariaValueText, all(".rule", "d"), marks, inks];
 }"""
 
 
 @pytest.mark.parametrize(
-    ("method", "rows"), [("start", {"small": 2, "large": 2}), ("lea-mvd", {"small": 11}), ("printed", {"small": 20})]
+    ("method", "rows"),
+    [("start", {"small": 2, "large": 2}), ("lea-mvd", {"small": 11}), ("printed", {"small": 20})],
 )
-def test_the_first_page_shows_what_is_chosen(book: Path, browser: Any, method: str, rows: dict[str, int]) -> None:
+def test_the_first_page_shows_what_is_chosen(
+    book: Path, browser: Any, method: str, rows: dict[str, int]
+) -> None:
     made = runpy.run_path(str(Path(__file__).parents[1] / "book" / "first_page.py"))
     data = json.loads((book / "_static" / "first_page.json").read_text(encoding="utf-8"))
     page = browser.new_page()
@@ -165,10 +194,15 @@ def test_the_first_page_shows_what_is_chosen(book: Path, browser: Any, method: s
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_the_first_page_has_one_picture_with_scripts_or_without(book: Path, browser: Any, scripts: bool) -> None:
+def test_the_first_page_has_one_picture_with_scripts_or_without(
+    book: Path, browser: Any, scripts: bool
+) -> None:
     page = browser.new_page(java_script_enabled=scripts)
     page.goto((book / "book" / "index.html").as_uri())
-    assert [page.is_visible(place) for place in ("#first-page", ".first-page-static")] == [scripts, not scripts]
+    assert [page.is_visible(place) for place in ("#first-page", ".first-page-static")] == [
+        scripts,
+        not scripts,
+    ]
 
 
 @pytest.mark.parametrize("words", ["contrastive divergence", "C_ani"])
@@ -187,5 +221,7 @@ def test_nothing_serious_stands_in_the_way_of_a_screen_reader(book: Path, browse
         violations = axe.run(page, options=AXE).response["violations"]
         faults = [v for v in violations if v["impact"] in ("serious", "critical")]
         if faults:
-            serious[path.stem] = [f"{fault['id']} {fault['nodes'][0]['html'][:120]}" for fault in faults]
+            serious[path.stem] = [
+                f"{fault['id']} {fault['nodes'][0]['html'][:120]}" for fault in faults
+            ]
     assert not serious

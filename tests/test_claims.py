@@ -1,4 +1,6 @@
-"""The verdicts: each rule on tables made for it, each answer, Holm's family, and the recorded answers."""
+"""The verdicts: each rule on tables made for it, each answer, Holm's family, and the recorded
+answers.
+"""
 
 import functools
 import re
@@ -18,7 +20,8 @@ SEEDS = 12
 
 
 def runs(errors, n_visible=49, n_images=10_000, seeds=SEEDS):
-    """Return runs with `errors[inputs, layer, method]`, per 10,000 images: start, after one iteration, end.
+    """Return runs with `errors[inputs, layer, method]`, per 10,000 images: start, after one
+    iteration, end.
 
     The last ten iterations are level, and the one before them is below the end.
     """
@@ -28,26 +31,41 @@ def runs(errors, n_visible=49, n_images=10_000, seeds=SEEDS):
         path = path * n_images / 1e4
         for seed in range(seeds):
             rng = np.random.default_rng([seed, layer, *map(ord, method)])
-            noisy = path * rng.normal(1, 1e-4) * rng.normal(1, 1e-7, 15)  # ties would take a slower test
+            # ties would take a slower test
+            noisy = path * rng.normal(1, 1e-4) * rng.normal(1, 1e-7, 15)
             rows += [(inputs, layer, method, seed, *point) for point in enumerate(noisy)]
-    table = pd.DataFrame(rows, columns=["inputs", "layer", "method", "seed", "iteration", "mean_field"])
+    table = pd.DataFrame(
+        rows, columns=["inputs", "layer", "method", "seed", "iteration", "mean_field"]
+    )
     evaluations = 20 * table["iteration"]
     return table.assign(
-        mean_field_ratio=table["mean_field"] / 1e5, n_images=n_images, n_visible=n_visible, evaluations=evaluations
+        mean_field_ratio=table["mean_field"] / 1e5,
+        n_images=n_images,
+        n_visible=n_visible,
+        evaluations=evaluations,
     )
 
 
 def each(*layers):
-    """Return errors by inputs, layer and method, of layers by method; LEA-MVD as printed has those of the default."""
+    """Return errors by inputs, layer and method, of layers by method; LEA-MVD as printed has those
+    of the default.
+    """
     found = {
-        (inputs, n, m): own for inputs in ("own", "shared") for n, row in enumerate(layers, 1) for m, own in row.items()
+        (inputs, n, m): own
+        for inputs in ("own", "shared")
+        for n, row in enumerate(layers, 1)
+        for m, own in row.items()
     }
-    return found | {(i, n, "lea-mvd:printed"): own for (i, n, m), own in found.items() if m == "lea-mvd"}
+    return found | {
+        (i, n, "lea-mvd:printed"): own for (i, n, m), own in found.items() if m == "lea-mvd"
+    }
 
 
 # What the paper reports, if it were so.
 ABOVE = {"cd": (900, 500, 400), "lea-mvd": (500, 400, 100), EQUAL: (500, 400, 200)}
-SMALL = each({"cd": (900, 500, 500), "lea-mvd": (500, 500, 499), EQUAL: (500, 500, 500)}, ABOVE, ABOVE)
+SMALL = each(
+    {"cd": (900, 500, 500), "lea-mvd": (500, 500, 499), EQUAL: (500, 500, 500)}, ABOVE, ABOVE
+)
 LARGE = each(
     {"cd": (90_000, 8_850, 8_000), "lea-mvd": (9_000, 8_100, 8_000)},
     {"cd": (90_000, 60_000, 50_000), "lea-mvd": (50_000, 10_000, 5_000)},
@@ -56,10 +74,15 @@ LARGE = each(
 READINGS = {
     ("shared", layer, method): (500, 400, end)
     for layer in (1, 2, 3)
-    for method, end in [("lea-mvd", 100), *((f"lea-mvd:{own}", 120) for own in (*ABLATED.values(), *EXPONENTS, *TUNED))]
+    for method, end in [
+        ("lea-mvd", 100),
+        *((f"lea-mvd:{own}", 120) for own in (*ABLATED.values(), *EXPONENTS, *TUNED)),
+    ]
 }
 COSTS = {("leamvd", "float32"): 1.0, ("leamvd", "float64"): 1.0, ("pycma full", "float64"): 2.0}
-WRONG = {(f"mnist-{side}", m): n for side in ("7x7", "28x28") for m, n in (("cd", 200), ("lea-mvd", 100))}
+WRONG = {
+    (f"mnist-{side}", m): n for side in ("7x7", "28x28") for m, n in (("cd", 200), ("lea-mvd", 100))
+}
 ESCAPING = dict.fromkeys((2, 10), 20)  # of 20 searches
 RBMS = {"cd": 12, "l-bfgs": 12}
 LEARNING = {"steps": 0.2, "signs": 0.2}  # of 0.9 at the start
@@ -71,14 +94,21 @@ def costs(powers):
         for (method, dtype), power in powers.items()
         for n in ((1_000, 2_000, 4_000) if method == "pycma full" else (10_000, 100_000, 1_000_000))
     ]
-    return pd.DataFrame(rows, columns=["method", "dtype", "threads", "n", "status", *claims.COSTS.values()])
+    return pd.DataFrame(
+        rows, columns=["method", "dtype", "threads", "n", "status", *claims.COSTS.values()]
+    )
 
 
 def wrong_images(wrong):
     rng = np.random.default_rng(3)
-    drawn = {(*one, seed): rng.choice(400, n, replace=False) for one, n in wrong.items() for seed in range(SEEDS)}
+    drawn = {
+        (*one, seed): rng.choice(400, n, replace=False)
+        for one, n in wrong.items()
+        for seed in range(SEEDS)
+    }
     return pd.DataFrame(
-        [(*one, image) for one, own in drawn.items() for image in own], columns=["study", "method", "seed", "image"]
+        [(*one, image) for one, own in drawn.items() for image in own],
+        columns=["study", "method", "seed", "image"],
     )
 
 
@@ -86,21 +116,29 @@ def fine_tuned(wrong):
     """Return test errors after the last of three epochs; before it all is the other way round."""
     rows = [
         (*one, seed, epoch, 1e-4 * (n if epoch == 3 else 1 / n) * (1 + 1e-3 * np.sin(seed + n)))
-        for one, n in wrong.items() for seed in range(SEEDS) for epoch in (1, 2, 3)
-    ]  # fmt: skip
+        for one, n in wrong.items()
+        for seed in range(SEEDS)
+        for epoch in (1, 2, 3)
+    ]
     return pd.DataFrame(rows, columns=["study", "method", "seed", "epoch", "test_error"])
 
 
 def searches(escaping, column, before, n):
-    rows = [(key, "lea-mvd", 0.1, 1.0, 0.1, 0.5 if i < k else 0.95) for key, k in escaping.items() for i in range(n)]
+    rows = [
+        (key, "lea-mvd", 0.1, 1.0, 0.1, 0.5 if i < k else 0.95)
+        for key, k in escaping.items()
+        for i in range(n)
+    ]
     return pd.DataFrame(rows, columns=[column, "method", "sigma0", before, "tolerance", "end"])
 
 
 def trained(ends):
     rows = [
         (network, "lea-mvd", seed, mark, error * (1 + 1e-3 * np.sin(seed + mark)))
-        for network, end in ends.items() for seed in range(SEEDS) for mark, error in ((0, 0.9), (24_000, end))
-    ]  # fmt: skip
+        for network, end in ends.items()
+        for seed in range(SEEDS)
+        for mark, error in ((0, 0.9), (24_000, end))
+    ]
     return pd.DataFrame(rows, columns=["network", "method", "seed", "mark", "test_error"])
 
 
@@ -134,7 +172,11 @@ def changed(name, changes):
 
 
 def answer(found, claim, **margins):
-    return claims.answers(claims.evidence(found, Margins(**margins))).loc[claim, [*claims.VIEWS]].tolist()
+    return (
+        claims.answers(claims.evidence(found, Margins(**margins)))
+        .loc[claim, [*claims.VIEWS]]
+        .tolist()
+    )
 
 
 def test_the_papers_own_numbers_reproduce_its_claims() -> None:
@@ -142,12 +184,21 @@ def test_the_papers_own_numbers_reproduce_its_claims() -> None:
     found = claims.answers(rows)
     assert found.index.tolist() == [f"C{n}" for n in range(1, 16)]
     assert (found.loc[found.index != "C9", [*claims.VIEWS]] == "reproduced").all(axis=None)
-    assert (found.loc["C9", [*claims.VIEWS]] == "partly").all(), "50,000 of 784 pixels is more a pixel than 400 of 49"
-    parts = {view: rows[rows["view"].isin([view, "both"])].groupby("claim", sort=False).size() for view in claims.VIEWS}
+    assert (found.loc["C9", [*claims.VIEWS]] == "partly").all(), (
+        "50,000 of 784 pixels is more a pixel than 400 of 49"
+    )
+    parts = {
+        view: rows[rows["view"].isin([view, "both"])].groupby("claim", sort=False).size()
+        for view in claims.VIEWS
+    }
     assert parts["as printed"].tolist() == [4, 1, 2, 4, 4, 2, 2, 2, 12, 3, 3, 2, 4, 2, 2]
     assert parts["conclusion"].tolist() == [4, 1, 2, 4, 4, 2, 1, 1, 6, 3, 3, 2, 4, 2, 2]
-    assert rows.duplicated(["view", "where", "method", "baseline", "p"]).sum() == 4, "C4 and C5 share tests, two a view"
-    half = classification.over_test_images(whole().mistakes.query("study == 'mnist-7x7'"), "lea-mvd", "cd", 10_000)
+    assert rows.duplicated(["view", "where", "method", "baseline", "p"]).sum() == 4, (
+        "C4 and C5 share tests, two a view"
+    )
+    half = classification.over_test_images(
+        whole().mistakes.query("study == 'mnist-7x7'"), "lea-mvd", "cd", 10_000
+    )
     ends = rows[rows["claim"] == "C15"][["low", "effect", "high"]].iloc[0]
     assert np.diff(np.log(ends.tolist())) == pytest.approx([half, half])
     slope = rows["unit"] == "slope"
@@ -161,27 +212,69 @@ CHANGES = [
     ("C1", "linear_cost", {}, {"linear": (1.01, 1.05)}, ["not reproduced"] * 2),
     ("C2", "linear_cost", {("pycma full", "float64"): 1.5}, {}, ["not reproduced"] * 2),
     ("C3", "mnist_7x7", {("own", 1, EQUAL): (500, 500, 480)}, {}, ["partly"] * 2),
-    ("C3", "mnist_7x7", {("own", 1, "lea-mvd:printed"): (500, 500, 480)}, {}, ["partly", "reproduced"]),
+    (
+        "C3",
+        "mnist_7x7",
+        {("own", 1, "lea-mvd:printed"): (500, 500, 480)},
+        {},
+        ["partly", "reproduced"],
+    ),
     ("C3", "mnist_7x7", {("own", 1, "lea-mvd"): (500, 500, 520)}, {}, ["reproduced", "partly"]),
     ("C4", "mnist_7x7", {("own", 2, EQUAL): (500, 500, 410)}, {}, ["partly", "reproduced"]),
     ("C4", "mnist_7x7", {("own", 2, "lea-mvd"): (500, 500, 410)}, {}, ["reproduced"] * 2),
-    ("C5", "mnist_7x7", {("own", 3, "lea-mvd:printed"): (500, 400, 201)}, {}, ["partly", "reproduced"]),
+    (
+        "C5",
+        "mnist_7x7",
+        {("own", 3, "lea-mvd:printed"): (500, 400, 201)},
+        {},
+        ["partly", "reproduced"],
+    ),
     ("C5", "mnist_7x7", {("shared", 3, "lea-mvd"): (500, 400, 201)}, {}, ["reproduced", "partly"]),
     ("C6", "mnist_28x28", {("own", 1, "cd"): (90_000, 9_000, 8_000)}, {}, ["partly"] * 2),
-    ("C7", "mnist_28x28", {("own", 2, "cd"): (90_000, 30_000, 20_000)}, {}, ["partly", "reproduced"]),
-    ("C7", "mnist_28x28", {("shared", 2, "lea-mvd"): (9e4, 6e4, 5.1e4)}, {}, ["reproduced", "not reproduced"]),
-    ("C8", "mnist_28x28", {("own", 3, "cd"): (50_000, 40_000, 30_000)}, {}, ["partly", "reproduced"]),
-    ("C8", "mnist_28x28", {("own", 3, "lea-mvd:printed"): (5_000, 3_000, 2_000)}, {}, ["partly", "reproduced"]),
+    (
+        "C7",
+        "mnist_28x28",
+        {("own", 2, "cd"): (90_000, 30_000, 20_000)},
+        {},
+        ["partly", "reproduced"],
+    ),
+    (
+        "C7",
+        "mnist_28x28",
+        {("shared", 2, "lea-mvd"): (9e4, 6e4, 5.1e4)},
+        {},
+        ["reproduced", "not reproduced"],
+    ),
+    (
+        "C8",
+        "mnist_28x28",
+        {("own", 3, "cd"): (50_000, 40_000, 30_000)},
+        {},
+        ["partly", "reproduced"],
+    ),
+    (
+        "C8",
+        "mnist_28x28",
+        {("own", 3, "lea-mvd:printed"): (5_000, 3_000, 2_000)},
+        {},
+        ["partly", "reproduced"],
+    ),
     ("C9", "mnist_28x28", {("own", 1, "lea-mvd:printed"): (900, 600, 400)}, {}, ["partly"] * 2),
     ("C9", "mnist_28x28", {}, {"factor": 100}, ["reproduced"] * 2),
     ("C11", "readings", {("shared", 2, "lea-mvd:descent=off"): (500, 400, 99)}, {}, ["partly"] * 2),
-    ("C12", "readings", BEST | {("shared", 3, "lea-mvd:reset=off"): (500, 400, 92)}, {}, ["reproduced"] * 2),
+    (
+        "C12",
+        "readings",
+        BEST | {("shared", 3, "lea-mvd:reset=off"): (500, 400, 92)},
+        {},
+        ["reproduced"] * 2,
+    ),
     ("C12", "readings", BEST, {"behind": 5}, ["partly"] * 2),
     ("C13", "local_minima", {10: 2}, {}, ["partly"] * 2),
     ("C13", "trained_minima", {"cd": 7}, {}, ["undecided"] * 2),
     ("C14", "architectures", {"signs": 0.5}, {}, ["partly"] * 2),
     ("C15", "classification", {("mnist-28x28", "lea-mvd"): 250}, {}, ["partly"] * 2),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("claim", "table", "changes", "margins", "expected"), CHANGES)
@@ -191,10 +284,19 @@ def test_what_would_change_an_answer(claim, table, changes, margins, expected) -
 
 @pytest.mark.parametrize(
     ("scatter", "drift", "expected"),
-    [(0.05, 0, "reproduced"), (5, 0, "undecided"), (0.05, 2, "not reproduced"), (0.05, -2, "not reproduced")],
+    [
+        (0.05, 0, "reproduced"),
+        (5, 0, "undecided"),
+        (0.05, 2, "not reproduced"),
+        (0.05, -2, "not reproduced"),
+    ],
 )
-def test_a_test_that_could_hardly_be_met_decides_nothing(scatter: float, drift: float, expected: str) -> None:
-    """CD's fall over ten epochs scatters, in percent: twelve runs cannot show 1 %, but that it is more, they can."""
+def test_a_test_that_could_hardly_be_met_decides_nothing(
+    scatter: float, drift: float, expected: str
+) -> None:
+    """CD's fall over ten epochs scatters, in percent: twelve runs cannot show 1 %, but that it is
+    more, they can.
+    """
     table, rng = whole().mnist_7x7, np.random.default_rng(8)
     falls = {seed: (drift + scatter * rng.standard_normal()) / 1000 for seed in range(SEEDS)}
     fallen = np.exp(-table["seed"].map(falls) * table["iteration"]).where(
@@ -207,10 +309,13 @@ def test_a_test_that_could_hardly_be_met_decides_nothing(scatter: float, drift: 
         assert effects.tolist() == pytest.approx([drift] * 3, abs=0.05)
 
 
-def test_a_conclusion_is_by_the_ratio_on_shared_inputs_and_what_is_printed_by_the_error_on_own() -> None:
+def test_a_conclusion_is_by_ratios_on_shared_inputs_and_what_is_printed_by_errors_on_own() -> None:
     table = runs(SMALL | {("own", 2, "cd"): (900, 500, 200)})
     study = claims.Errors.of("", table.assign(mean_field_ratio=1 / table["mean_field"]))
-    found = {view: claims.ends_lower(study, view, 2, "lea-mvd", "cd").effect.effect for view in claims.VIEWS}
+    found = {
+        view: claims.ends_lower(study, view, 2, "lea-mvd", "cd").effect.effect
+        for view in claims.VIEWS
+    }
     assert found == pytest.approx({"as printed": 1 / 2, "conclusion": 4}, rel=1e-3)
 
 
@@ -218,7 +323,9 @@ def test_a_search_that_never_moves_decides_nothing() -> None:
     table = whole().mnist_28x28
     still = (table["method"] == "lea-mvd") & (table["layer"] == 1)
     start = table.groupby(["inputs", "layer", "method", "seed"])["mean_field"].transform("first")
-    unmoved = whole()._replace(mnist_28x28=table.assign(mean_field=table["mean_field"].where(~still, start)))
+    unmoved = whole()._replace(
+        mnist_28x28=table.assign(mean_field=table["mean_field"].where(~still, start))
+    )
     for found, parts in ((whole(), 3), (unmoved, 2)):
         rows = claims.evidence(found)
         assert (rows["claim"] == "C6").sum() == parts
@@ -232,11 +339,20 @@ def test_an_interval_over_test_images_is_students_where_all_seeds_err_alike() ->
     share[:30] += 100 / 30
     share[20:40] -= 100 / 20
     ends = stats.ttest_1samp(share, 0).confidence_interval(0.95)
-    assert classification.over_test_images(table, "a", "b", 100) == pytest.approx((ends.high - ends.low) / 2)
+    assert classification.over_test_images(table, "a", "b", 100) == pytest.approx(
+        (ends.high - ends.low) / 2
+    )
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"level": 0.0}, {"factor": 1.0}, {"unchanged": -1.0}, {"linear": (1.05, 0.95)}, {"quadratic": (2.0,)}]
+    "wrong",
+    [
+        {"level": 0.0},
+        {"factor": 1.0},
+        {"unchanged": -1.0},
+        {"linear": (1.05, 0.95)},
+        {"quadratic": (2.0,)},
+    ],
 )
 def test_bad_margins_are_refused(wrong) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
@@ -247,32 +363,58 @@ def test_bad_margins_are_refused(wrong) -> None:
 
 
 def test_other_methods_are_compared_at_equal_evaluations_and_sizes() -> None:
-    bench = costs(COSTS | {("pycma separable", "float64"): 1.5, ("other", "float32"): 1.0, ("slow", "float32"): 2.0})
+    bench = costs(
+        COSTS
+        | {
+            ("pycma separable", "float64"): 1.5,
+            ("other", "float32"): 1.0,
+            ("slow", "float32"): 2.0,
+        }
+    )
     bench.loc[bench["method"] == "other", [*claims.COSTS.values()]] *= 3
-    bench = pd.concat([bench, bench[bench["n"] == 10_000].assign(method="pycma full", generation_seconds=1e6)])
+    bench = pd.concat(
+        [bench, bench[bench["n"] == 10_000].assign(method="pycma full", generation_seconds=1e6)]
+    )
     errors = dict.fromkeys(
-        (("shared", layer, m) for layer in (1, 2, 3) for m in ("cma-es", "sep-cma-es")), (500, 400, 200)
+        (("shared", layer, m) for layer in (1, 2, 3) for m in ("cma-es", "sep-cma-es")),
+        (500, 400, 200),
     )
     late = runs(SMALL | errors)
-    late.loc[(late["method"] == "cma-es") & (late["iteration"] == 14), ["evaluations", "mean_field"]] = (10_000, 1e-9)
+    late.loc[
+        (late["method"] == "cma-es") & (late["iteration"] == 14), ["evaluations", "mean_field"]
+    ] = (10_000, 1e-9)
     found = claims.beside_others(whole()._replace(linear_cost=bench, mnist_7x7=late))
     assert found["time"].tolist()[:3] == pytest.approx([1000, 100, 3])
-    assert found.loc["CMA-ES with a full matrix (pycma)", "error, RBM 2"] == pytest.approx(2, rel=1e-3)
+    assert found.loc["CMA-ES with a full matrix (pycma)", "error, RBM 2"] == pytest.approx(
+        2, rel=1e-3
+    )
     assert found.loc["CD", "error, RBM 3"] == pytest.approx(4, rel=1e-3)
 
 
 def test_figures_show_the_effects() -> None:
     rows = evidence()
     *panels, _ = plots.plotted(claims.plot_effects(rows))
-    assert [panel["title"] for panel in panels][:4] == ["C1, slope", "C2, slope", "C3, %", "C4, ratio"]
+    assert [panel["title"] for panel in panels][:4] == [
+        "C1, slope",
+        "C2, slope",
+        "C3, %",
+        "C4, ratio",
+    ]
     drawn = np.concatenate(
-        [np.atleast_2d(array)[:, 0].astype(float) for panel in panels for array in panel["arrays"] if np.size(array)]
+        [
+            np.atleast_2d(array)[:, 0].astype(float)
+            for panel in panels
+            for array in panel["arrays"]
+            if np.size(array)
+        ]
     )
     assert all(np.isclose(drawn, effect, rtol=1e-6).any() for effect in rows["effect"])
 
 
 def part(where="", **change):
-    """Return a part whose effect is 1, well known and within its bounds, but not shown to be (p is 0.2)."""
+    """Return a part whose effect is 1, well known and within its bounds, but not shown to be (p is
+    0.2).
+    """
     known = Effect(9.0, 8.0, 9.9, 0.5, 2.0, "ratio", 12, "a test", 0.2, 0.01, np.inf, 1.0, 0.9, 1.1)
     return "C4", "both", Part(where, "a", "b", "is {}", known._replace(**change))
 
@@ -300,17 +442,31 @@ JUDGED = [
 def test_what_a_part_is_judged_by(change, met, monkeypatch) -> None:
     found = judged(monkeypatch, [part(**change)], [part(p=0.0)]).iloc[0]
     assert found["met"] == met
-    assert [*found[["effect", "low", "high"]]] == [1.0, change.get("rank_low", 0.9), change.get("rank_high", 1.1)]
+    assert [*found[["effect", "low", "high"]]] == [
+        1.0,
+        change.get("rank_low", 0.9),
+        change.get("rank_high", 1.1),
+    ]
 
 
 def test_each_family_has_the_level_of_its_own_tests(monkeypatch) -> None:
-    """The smaller p of two is judged at 2.5 %, the larger at 5 %; so is the power of their tests, of 44 and 56 %."""
-    x, y, still = part("x", p=0.03), part("y", p=0.04), part("still", rank=0.0, error=0.0)  # a test, but no evidence
-    found = judged(monkeypatch, [x, y, ("C5", *x[1:])], [part("x", p=0.01), part("y", p=0.02), still])
+    """The smaller p of two is judged at 2.5 %, the larger at 5 %; so is the power of their tests,
+    of 44 and 56 %.
+    """
+    # a test, but no evidence
+    x, y, still = part("x", p=0.03), part("y", p=0.04), part("still", rank=0.0, error=0.0)
+    found = judged(
+        monkeypatch, [x, y, ("C5", *x[1:])], [part("x", p=0.01), part("y", p=0.02), still]
+    )
     assert found["p"].tolist() == pytest.approx([0.06, 0.06, 0.03, 0.04, 0.06])
     assert found["met"].tolist() == ["no", "no", "yes", "yes", "no"]
     assert (claims.evidence(whole(), Margins(level=0.07))["met"] == "yes").all()
-    unknown = {"lower": -np.inf, "upper": 1.0, "rank_high": 0.95, "error": np.log(claims.SMALLEST) / 1.8}
+    unknown = {
+        "lower": -np.inf,
+        "upper": 1.0,
+        "rank_high": 0.95,
+        "error": np.log(claims.SMALLEST) / 1.8,
+    }
     parts = [part("x", p=0.4, **unknown), part("y", p=0.3, **unknown)]
     found = judged(monkeypatch, parts, [part(runs=5), part("y")])
     assert found["met"].tolist() == ["no", "undecided", "too few runs", "no"]
@@ -344,17 +500,21 @@ def test_the_recorded_corrections_all_together_are_what_is_answered(recorded: Ta
     before = read_recorded("verdicts", "answers").set_index(["claim", "view"])["registered"]
     changes = read_recorded("verdicts", "corrections").set_index(["claim", "view"])
     expected = before.where(~before.index.isin(changes.index), changes["all"].reindex(before.index))
-    expected["C9", "as printed"] = "partly"  # by a correction that came when these had been recorded
+    # by a correction that came when these had been recorded
+    expected["C9", "as printed"] = "partly"
     assert answers[before.index].tolist() == expected.tolist()
     page = (Path(__file__).parents[1] / "book" / "index.md").read_text(encoding="utf-8")
     typed = re.findall(r"^  - (.+)\n  - [✓✗~=]\s([^:\n]+)(?:: .+)?$", page, re.MULTILINE)
-    assert typed == [(before[claim, "as printed"], answers[claim, "as printed"]) for claim in claims.CLAIMS]
+    assert typed == [
+        (before[claim, "as printed"], answers[claim, "as printed"]) for claim in claims.CLAIMS
+    ]
     both = answers.unstack()
     assert (both["as printed"] == both["conclusion"]).all(), "which the caption says"
 
 
 def test_the_recorded_mistakes_are_those_of_the_recorded_test_errors(recorded: Tables) -> None:
-    """At 28x28 pixels this includes that networks from the start solution and from LEA-MVD are the same.
+    """At 28x28 pixels this includes that networks from the start solution and from LEA-MVD are the
+    same.
 
     At 7x7 pixels another processor has fine-tuned four of the 60 networks to other weights.
     """

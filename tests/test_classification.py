@@ -21,26 +21,44 @@ RNG = np.random.default_rng(0)
 V, LABELS = load_digits(return_X_y=True)
 V, LABELS = V[:60] / 16, LABELS[:60]
 DIGITS = Images(n_images=60)
-SMALL = {"layers": (4, 3), "n_images": 60, "n_gen": 2, "epochs": 2, "n_chains": 10, "n_temperatures": 5}
+SMALL = {
+    "layers": (4, 3),
+    "n_images": 60,
+    "n_gen": 2,
+    "epochs": 2,
+    "n_chains": 10,
+    "n_temperatures": 5,
+}
 
 
 def stack(*sizes: int, scale: float = 0.1) -> list[RBMParameters]:
     pairs = pairwise(sizes)
     return [
-        RBMParameters(scale * RNG.standard_normal((n, m)), np.zeros(n), scale * RNG.standard_normal(m))
+        RBMParameters(
+            scale * RNG.standard_normal((n, m)), np.zeros(n), scale * RNG.standard_normal(m)
+        )
         for n, m in pairs
     ]
 
 
 def as_result(layers: list[RBMParameters]) -> Result:
-    named = {f"{name}{n}": a for n, rbm in enumerate(layers, start=1) for name, a in rbm._asdict().items()}
+    named = {
+        f"{name}{n}": a
+        for n, rbm in enumerate(layers, start=1)
+        for name, a in rbm._asdict().items()
+    }
     return Result(pd.DataFrame(), named)
 
 
 def test_an_epoch_is_a_step_down_the_gradient_of_the_cross_entropy() -> None:
-    """Of one mini-batch, so that order does not matter: beside backpropagation in plain NumPy, for two epochs."""
+    """Of one mini-batch, so that order does not matter: beside backpropagation in plain NumPy, for
+    two epochs.
+    """
     layers = stack(64, 5, 4)
-    weights, biases = [*(rbm.W for rbm in layers), np.zeros((4, 10))], [*(rbm.c for rbm in layers), np.zeros(10)]
+    weights, biases = (
+        [*(rbm.W for rbm in layers), np.zeros((4, 10))],
+        [*(rbm.c for rbm in layers), np.zeros(10)],
+    )
     for epoch, (classifier, loss) in enumerate(
         fine_tune(layers, V, LABELS, epochs=2, tuning_rate=0.8, seed=0), start=1
     ):
@@ -57,7 +75,9 @@ def test_an_epoch_is_a_step_down_the_gradient_of_the_cross_entropy() -> None:
         rate = 0.8 * (1 - (epoch - 1) / 2)  # momentum of the epoch before is forgotten
         for i, W, b in steps:
             weights[i], biases[i] = weights[i] - rate * W, biases[i] - rate * b
-        for ours, theirs in zip(weights + biases, classifier.coefs_ + classifier.intercepts_, strict=True):
+        for ours, theirs in zip(
+            weights + biases, classifier.coefs_ + classifier.intercepts_, strict=True
+        ):
             np.testing.assert_allclose(theirs, ours, rtol=1e-9, atol=1e-12)
 
 
@@ -84,7 +104,9 @@ def test_random_weights_are_those_that_contrastive_divergence_starts_from() -> N
 
 def test_a_probe_does_not_see_the_scale_of_features() -> None:
     found = layers.probe(V, LABELS, V[::-1], LABELS[::-1])
-    assert layers.probe(1e3 * V + 5, LABELS, 1e3 * V[::-1] + 5, LABELS[::-1])[:2] == pytest.approx(found[:2])
+    assert layers.probe(1e3 * V + 5, LABELS, 1e3 * V[::-1] + 5, LABELS[::-1])[:2] == pytest.approx(
+        found[:2]
+    )
     assert found[0] == found[1] < 0.1
     assert 0 < found[2] <= layers.STEPS
 
@@ -98,12 +120,16 @@ def test_probes_begin_with_the_images_and_an_identical_class_is_never_told_apart
 
 
 def test_a_model_of_independent_pixels_has_their_likelihood() -> None:
-    """Without weights an RBM is independent pixels; with their rates as biases chains have nothing to estimate."""
+    """Without weights an RBM is independent pixels; with their rates as biases chains have nothing
+    to estimate.
+    """
     from leamvd.networks import likelihood
 
     base = likelihood.base_rates(DIGITS.load("float64").train)
     rbm = RBMParameters(np.zeros((49, 3)), likelihood.independent(base).b, np.zeros(3))
-    rows = classification.likelihoods(as_result([rbm]), DIGITS, "float64", seed=0, n_chains=10, n_temperatures=3).rows
+    rows = classification.likelihoods(
+        as_result([rbm]), DIGITS, "float64", seed=0, n_chains=10, n_temperatures=3
+    ).rows
     assert rows["chains"].tolist() == [2, 4, 6, 8, 10]
     np.testing.assert_allclose(rows["log_likelihood"], rows["independent"])
     np.testing.assert_allclose(rows["error"], 0, atol=1e-9)
@@ -134,28 +160,48 @@ def test_tables_have_every_stack_and_mistakes_are_those_of_the_last_epoch(tmp_pa
 
 
 def test_other_test_images_widen_an_interval() -> None:
-    """Of equal errors on the same images nothing is left; on images of their own, four times as many halve it."""
-    rows = [(name, seed, 10 * seed + image) for name in ("a", "same") for seed in range(4) for image in range(3)]
-    rows += [("other", seed, 50 + image) for seed in range(4) for image in range(3)]  # the same for all seeds
+    """Of equal errors on the same images nothing is left; on images of their own, four times as
+    many halve it.
+    """
+    rows = [
+        (name, seed, 10 * seed + image)
+        for name in ("a", "same")
+        for seed in range(4)
+        for image in range(3)
+    ]
+    # the same for all seeds
+    rows += [("other", seed, 50 + image) for seed in range(4) for image in range(3)]
     listed = pd.DataFrame(rows, columns=["method", "seed", "image"])
     assert classification.over_test_images(listed, "same", "a", 100) == 0
     assert np.isnan(classification.over_test_images(listed[listed["seed"] == 0], "other", "a", 100))
     copies = pd.concat([listed.assign(image=listed["image"] + 100 * copy) for copy in range(4)])
-    few, many = (classification.over_test_images(t, "other", "a", n) for t, n in ((listed, 100), (copies, 400)))
+    few, many = (
+        classification.over_test_images(t, "other", "a", n)
+        for t, n in ((listed, 100), (copies, 400))
+    )
     assert few / many == pytest.approx(2, rel=0.05)
-    ends = product(("few", "many"), ("a", "other"), range(4), ((1, 0.1), (2, 0.03)))  # of 100 and of 400 images
+    # of 100 and of 400 images
+    ends = product(("few", "many"), ("a", "other"), range(4), ((1, 0.1), (2, 0.03)))
     runs = pd.DataFrame([(*run, *epoch) for *run, epoch in ends])
     runs = runs.set_axis(["study", "method", "seed", "epoch", "test_error"], axis=1)
     both = pd.concat([listed.assign(study="few"), copies.assign(study="many")])
     ratios = statistics.tested(classification.classify_better(runs, both, "other", "a"))
     for study, half in (("few", few), ("many", many)):
-        assert ratios.loc[study, ["effect", "low", "high"]].tolist() == pytest.approx([1, np.exp(-half), np.exp(half)])
+        assert ratios.loc[study, ["effect", "low", "high"]].tolist() == pytest.approx(
+            [1, np.exp(-half), np.exp(half)]
+        )
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *(("scales", ("wide",)), ("scales", ("-1",)), ("n_chains", 12), ("epochs", 0), ("tuning_rate", 0.0)),
+        *(
+            ("scales", ("wide",)),
+            ("scales", ("-1",)),
+            ("n_chains", 12),
+            ("epochs", 0),
+            ("tuning_rate", 0.0),
+        ),
         *(("inputs", ("shared",)), ("n_temperatures", 0)),
     ],
 )

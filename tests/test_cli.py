@@ -20,7 +20,18 @@ from leamvd.paper import esd, results, two_directions
 from leamvd.paper.words import interval, number
 
 SMALL = (
-    *("reproduce", "mnist-7x7", "-p", "layers=6,5", "-p", "methods=cd,lea-mvd", "-p", "n_images=40", "-p", "n_gen=2"),
+    *(
+        "reproduce",
+        "mnist-7x7",
+        "-p",
+        "layers=6,5",
+        "-p",
+        "methods=cd,lea-mvd",
+        "-p",
+        "n_images=40",
+        "-p",
+        "n_gen=2",
+    ),
     *("-p", "n_elite=2", "-p", "seeds=0-2"),
 )
 ROOT = Path(__file__).parents[1]
@@ -40,10 +51,14 @@ def place(output: Path, stem: str = "03_mnist_7x7") -> Path:
 
 def test_version_and_help() -> None:
     assert run("--version").output == f"leamvd, version {leamvd.__version__}\n"
-    assert {"list", "reproduce", "claim", "verify", "record", "data", "book"} == {*cli.main.commands}
+    assert {"list", "reproduce", "claim", "verify", "record", "data", "book"} == {
+        *cli.main.commands
+    }
 
 
-def test_an_error_of_ours_names_the_option_that_shows_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_ours_names_the_option_that_shows_where_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(sections, "load", lambda: None)  # which takes names
     assert "`leamvd --debug ...`" in run("list", code=1).output
     assert isinstance(CliRunner().invoke(cli.main, ["--debug", "list"]).exception, TypeError)
@@ -67,14 +82,24 @@ def test_sections_and_their_parameters_are_listed() -> None:
     (layers,) = (line.split() for line in shown.splitlines() if line.startswith("  layers "))
     assert layers[2:4] == ["20,20,40", "30,30,120"]
     assert "the notebook has profile=recorded; `leamvd reproduce` takes quick" in shown
-    ((_, _, quick, paper, *_),) = (line.split() for line in shown.splitlines() if line.startswith("  methods "))
+    ((_, _, quick, paper, *_),) = (
+        line.split() for line in shown.splitlines() if line.startswith("  methods ")
+    )
     assert quick == paper == "cd,lea-mvd,lea-mv…"
-    assert CliRunner(charset="cp1251").invoke(cli.main, ["list", "03_mnist_7x7"]).output == shown.replace("\xd7", "?")
+    assert CliRunner(charset="cp1251").invoke(
+        cli.main, ["list", "03_mnist_7x7"]
+    ).output == shown.replace("\xd7", "?")
 
 
-def test_what_a_recorded_run_took_are_the_hours_of_all_seeds_and_layers(monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = pd.DataFrame({"layer": [1, 1, 2, 2], "seed": 0, "method": "cd", "seconds": [600.0, 3600.0, 1.0, 1800.0]})
-    monkeypatch.setattr(results, "read_recorded", lambda name: pd.concat([runs, runs.assign(seed=1)]))
+def test_what_a_recorded_run_took_are_the_hours_of_all_seeds_and_layers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    runs = pd.DataFrame(
+        {"layer": [1, 1, 2, 2], "seed": 0, "method": "cd", "seconds": [600.0, 3600.0, 1.0, 1800.0]}
+    )
+    monkeypatch.setattr(
+        results, "read_recorded", lambda name: pd.concat([runs, runs.assign(seed=1)])
+    )
     assert {hours for _, hours in cli._hours(*sections.load(["mnist-7x7"]))} == {3.0}
 
 
@@ -84,14 +109,29 @@ def test_what_a_recorded_run_took_are_the_hours_of_all_seeds_and_layers(monkeypa
         (("reproduce", "mnist"), "no section 'mnist'"),
         (("reproduce", "esd", "-p", "seed=1", "-p", "seed=2"), "seed is given twice"),
         (("reproduce", "esd", "-p", "output=x"), "output is set by --output"),
-        (("reproduce", "mnist-7x7", "-p", "N_GEN=5"), "no parameter 'N_GEN'; did you mean 'n_gen'?"),
+        (
+            ("reproduce", "mnist-7x7", "-p", "N_GEN=5"),
+            "no parameter 'N_GEN'; did you mean 'n_gen'?",
+        ),
         (("reproduce", "ESD"), "no section 'ESD'; did you mean 'esd'?"),
         (("reproduce", "mnist-7x7", "-p", "seeds=5-3"), "or ranges such as 0-9, got '5-3'"),
-        (("reproduce", "mnist-7x7", "-p", "n_images=-5"), "n_images must be an integer >= 1 and <= 1437, got -5"),
-        (("reproduce", "mnist-7x7", "-p", "n_images=1e6"), "n_images must be an integer >= 1 and <= 1437, got 1000000"),
-        (("reproduce", "mnist-7x7", "--profile", "Quick"), "'controls', got 'Quick'; did you mean 'quick'?"),
+        (
+            ("reproduce", "mnist-7x7", "-p", "n_images=-5"),
+            "n_images must be an integer >= 1 and <= 1437, got -5",
+        ),
+        (
+            ("reproduce", "mnist-7x7", "-p", "n_images=1e6"),
+            "n_images must be an integer >= 1 and <= 1437, got 1000000",
+        ),
+        (
+            ("reproduce", "mnist-7x7", "--profile", "Quick"),
+            "'controls', got 'Quick'; did you mean 'quick'?",
+        ),
         (("reproduce", "verdicts", "--profile", "all"), "'recorded', 'quick', 'paper', got 'all'"),
-        (("reproduce", "directions", "-p", "generations="), "generations must be a list of 1 or more, got []"),
+        (
+            ("reproduce", "directions", "-p", "generations="),
+            "generations must be a list of 1 or more, got []",
+        ),
         (
             ("reproduce", "mnist-7x7", "-p", "x0=None"),
             "got 'None': leave it out for the profile's; did you mean 'none'?",
@@ -102,8 +142,14 @@ def test_what_a_recorded_run_took_are_the_hours_of_all_seeds_and_layers(monkeypa
             ("reproduce", "mnist-28x28", "error-measures", "--profile", "fewer"),
             "error-measures: profile must be one of",
         ),
-        (("reproduce", "mnist-28x28", "verdicts", "--profile", "fewer"), "verdicts: profile must be one of"),
-        (("reproduce", "mnist-28x28", "longer-searches", "--profile", "fewer"), "longer-searches: profile must be one"),
+        (
+            ("reproduce", "mnist-28x28", "verdicts", "--profile", "fewer"),
+            "verdicts: profile must be one of",
+        ),
+        (
+            ("reproduce", "mnist-28x28", "longer-searches", "--profile", "fewer"),
+            "longer-searches: profile must be one",
+        ),
         (("reproduce", "mnist-7x7", "--profile", ""), "profile must be a word, got ''"),
         (("reproduce", "mnist-7x7", "-p", "dataset="), "dataset must be a word, got ''"),
         (("reproduce", "mnist-7x7", "--dataset", ""), "dataset must be a word, got ''"),
@@ -113,8 +159,14 @@ def test_what_a_recorded_run_took_are_the_hours_of_all_seeds_and_layers(monkeypa
         (("book", "--results", ""), "a folder must have a name, got ''"),
         (("reproduce", "mnist-7x7", "-p", "exponent", "3"), "must be NAME=VALUE, got 'exponent'"),
         (("claim", "C3", "--seeds", "1_0"), "'1_0' is not a valid integer"),
-        (("reproduce", "classification", "-p", "scales=1_5"), "scales must be numbers >= 0 or 'glorot', got '1_5'"),
-        (("reproduce", "mnist-7x7", "-p", "cd_steps=1,1"), "cd_steps must be different values, got [1, 1]"),
+        (
+            ("reproduce", "classification", "-p", "scales=1_5"),
+            "scales must be numbers >= 0 or 'glorot', got '1_5'",
+        ),
+        (
+            ("reproduce", "mnist-7x7", "-p", "cd_steps=1,1"),
+            "cd_steps must be different values, got [1, 1]",
+        ),
         (("book", "--results=~"), "results must hold runs of"),
         (("reproduce", "esd", "-p", "seed"), "must be NAME=VALUE, got 'seed'"),
         (("reproduce", "mnist-7x7", "-p", "methods=cd,adam"), "mnist-7x7: methods must be one of"),
@@ -149,27 +201,48 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """Run the command in one process; return the folder of its results and what it has printed."""
     output = tmp_path_factory.mktemp("whole")
     command = [sys.executable, "-m", "leamvd", *SMALL, "--output", str(output), "--jobs", "1"]
-    return output, subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return (
+        output,
+        subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout,
+    )
 
 
-def ended(methods: dict[str, tuple[float, float]], inputs: str = "own", layer: int = 3) -> pd.DataFrame:
+def ended(
+    methods: dict[str, tuple[float, float]], inputs: str = "own", layer: int = 3
+) -> pd.DataFrame:
     """Return a summary of methods by their errors, and these over the constant image's."""
-    rows = [("mean_field", inputs, layer, name, 2, mean, over) for name, (mean, over) in methods.items()]
+    rows = [
+        ("mean_field", inputs, layer, name, 2, mean, over) for name, (mean, over) in methods.items()
+    ]
     columns = ["measure", "inputs", "layer", "method", "runs", "mean", "over_constant"]
-    ends = dict.fromkeys(["low", "high", "start", "over_constant_low", "over_constant_high"], float("nan"))
+    ends = dict.fromkeys(
+        ["low", "high", "start", "over_constant_low", "over_constant_high"], float("nan")
+    )
     return pd.DataFrame(rows, columns=columns).assign(**ends)
 
 
 def test_a_small_error_that_tells_of_no_learning_is_said_to_be_one() -> None:
-    errors = {"cd": (1200.0, 0.2), "lea-mvd:sigma0=0.3": (10.0, 1.5), "random": (900.0, 0.9), "cma-es": (1300.0, 2.0)}
+    errors = {
+        "cd": (1200.0, 0.2),
+        "lea-mvd:sigma0=0.3": (10.0, 1.5),
+        "random": (900.0, 0.9),
+        "cma-es": (1300.0, 2.0),
+    }
     said = cli._printed(ended(errors)).splitlines()[-1]
-    told = "Errors below CD's that are no sign of learning, for a constant image has a smaller one: LEA-MVD, σ0 = 0.3,"
+    told = (
+        "Errors below CD's that are no sign of learning, for a constant image has a smaller one:"
+        " LEA-MVD, σ0 = 0.3,"
+    )
     assert said == f"{told} own inputs, RBM 3."
     assert "no sign" not in cli._printed(ended(errors | {"lea-mvd:sigma0=0.3": (10.0, 0.9)}))
-    other = pd.concat([ended(errors).query("method != 'cd'"), ended({"cd": (1200.0, 0.2)}, layer=2)])
+    other = pd.concat(
+        [ended(errors).query("method != 'cd'"), ended({"cd": (1200.0, 0.2)}, layer=2)]
+    )
     assert "no sign" not in cli._printed(other), "CD's of the same layer"
     small = errors | {"lea-mvd:sigma0=0.3": (10.0, 0.9)}
-    together = cli._together([({"exponent": 1.5}, ended(small)), ({"exponent": 3.0}, ended(errors))])
+    together = cli._together(
+        [({"exponent": 1.5}, ended(small)), ({"exponent": 3.0}, ended(errors))]
+    )
     assert together.splitlines()[-1] == f"{told} own inputs, RBM 3, exponent=3.0."
 
 
@@ -177,12 +250,16 @@ def runs(output: Path) -> pd.DataFrame:
     return pd.read_csv(place(output) / "tables" / "runs.csv").drop(columns="seconds")
 
 
-def test_a_run_prints_its_errors_and_leaves_notebook_tables_and_figures(whole: tuple[Path, str]) -> None:
+def test_a_run_prints_its_errors_and_leaves_notebook_tables_and_figures(
+    whole: tuple[Path, str],
+) -> None:
     output, said = whole
     folder = place(output)
     summary = pd.read_csv(folder / "summary.csv")
     assert f"runs of each method: {summary['runs'].max()}" in said
-    own = summary.query("measure == 'mean_field' and layer == 2 and method == 'lea-mvd' and inputs == 'own'").squeeze()
+    own = summary.query(
+        "measure == 'mean_field' and layer == 2 and method == 'lea-mvd' and inputs == 'own'"
+    ).squeeze()
     assert interval(*own[["mean", "low", "high"]]) in said
     assert number(own["start"]) in said.partition("\nat the start\n")[2]
     over = said.partition("\nover the error of a constant image: ")[2]
@@ -204,7 +281,9 @@ def without_notebook(*arguments: str) -> Result:
 
 
 def test_several_values_are_run_one_after_the_other_and_end_with_one_table(tmp_path: Path) -> None:
-    said = without_notebook(*SMALL, "-p", "exponent=0,3", "--output", str(tmp_path), "--jobs", "1").stdout
+    said = without_notebook(
+        *SMALL, "-p", "exponent=0,3", "--output", str(tmp_path), "--jobs", "1"
+    ).stdout
     assert len(list((tmp_path / "03_mnist_7x7").glob("quick*"))) == 2
     last = said.rpartition("\n03_mnist_7x7, all of these runs:\n")[2]
     heading, *table = last.partition("\nover the error of a constant image\n")[0].splitlines()
@@ -216,10 +295,22 @@ def test_several_values_are_run_one_after_the_other_and_end_with_one_table(tmp_p
 
 
 def test_a_setting_without_effect_is_warned_of_once(tmp_path: Path) -> None:
-    given = {"layers": 3, "methods": "random", "n_images": 20, "n_gen": 1, "seeds": 0, "x0": "none", "sigma0": 0.5}
+    given = {
+        "layers": 3,
+        "methods": "random",
+        "n_images": 20,
+        "n_gen": 1,
+        "seeds": 0,
+        "x0": "none",
+        "sigma0": 0.5,
+    }
     settings = [part for name, value in given.items() for part in ("-p", f"{name}={value}")]
-    with pytest.warns(OptimizeWarning, match="random has no use for sigma0 without a start") as caught:
-        without_notebook("reproduce", "mnist-7x7", *settings, "--output", str(tmp_path), "--jobs", "1")
+    with pytest.warns(
+        OptimizeWarning, match="random has no use for sigma0 without a start"
+    ) as caught:
+        without_notebook(
+            "reproduce", "mnist-7x7", *settings, "--output", str(tmp_path), "--jobs", "1"
+        )
     assert len(caught) == 1
 
 
@@ -228,19 +319,32 @@ def test_tables_are_the_same_wherever_they_are_computed(
     where: tuple[str, ...], whole: tuple[Path, str], tmp_path: Path
 ) -> None:
     without_notebook(*SMALL, *where, f"--output=~/{tmp_path.name}")
-    pd.testing.assert_frame_equal(runs(Path.home() / tmp_path.name), runs(whole[0]), check_exact=True)
+    pd.testing.assert_frame_equal(
+        runs(Path.home() / tmp_path.name), runs(whole[0]), check_exact=True
+    )
 
 
 def test_the_same_command_goes_on_after_a_kill(whole: tuple[Path, str], tmp_path: Path) -> None:
     command = [sys.executable, "-m", "leamvd", *SMALL, "--output", str(tmp_path), "--jobs", "1"]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as killed:
-        while len(kept := {path: path.stat().st_mtime_ns for path in tmp_path.glob("calls/*/[!.]*.npz")}) < 5:
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as killed:
+        while (
+            len(
+                kept := {
+                    path: path.stat().st_mtime_ns for path in tmp_path.glob("calls/*/[!.]*.npz")
+                }
+            )
+            < 5
+        ):
             assert killed.poll() is None
             time.sleep(0.01)
         killed.send_signal(signal.SIGKILL)
     assert not (tmp_path / "03_mnist_7x7").exists()
     without_notebook(*command[3:])
-    assert {path: path.stat().st_mtime_ns for path in kept} == kept, "what was finished is not computed again"
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept, (
+        "what was finished is not computed again"
+    )
     pd.testing.assert_frame_equal(runs(tmp_path), runs(whole[0]), check_exact=True)
 
 
@@ -249,15 +353,25 @@ def test_an_interrupt_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.Monk
         raise KeyboardInterrupt
 
     monkeypatch.setattr(sections, "run", interrupted)
-    assert "The same command goes on from there." in run(*SMALL, "--output", str(tmp_path), code=130).output
+    assert (
+        "The same command goes on from there."
+        in run(*SMALL, "--output", str(tmp_path), code=130).output
+    )
 
 
 def test_a_missing_extra_is_one_sentence(tmp_path: Path) -> None:
-    program = "import sys; sys.modules['papermill'] = None; sys.argv[1:] = ['reproduce', 'esd']\nimport leamvd.__main__"
+    program = (
+        "import sys; sys.modules['papermill'] = None; sys.argv[1:] = ['reproduce', 'esd']\nimport"
+        " leamvd.__main__"
+    )
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False,
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
+    )
     assert done.returncode == 1
     needed = "Error: running a notebook needs the package papermill: pip install leamvd[book]"
     assert done.stderr.splitlines()[-1] == needed
@@ -270,5 +384,7 @@ def test_a_clone_that_is_not_installed_works(tmp_path: Path) -> None:
         "m.version = missing\n"
         "import leamvd; print(leamvd.__version__)"
     )
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     assert done.stdout == "0+unknown\n"

@@ -1,4 +1,6 @@
-"""The one decorator, and compiled code on disk: it belongs to the sources that run, and can be done without."""
+"""The one decorator, and compiled code on disk: it belongs to the sources that run, and can be done
+without.
+"""
 
 import os
 import shutil
@@ -29,17 +31,23 @@ def test_arithmetic_is_ieees_also_where_sums_are_reordered(reassociate: bool) ->
 
 # ---- a package of two kernels, one of which calls the other, in a process of its own
 
-CALLED = "from leamvd._support.compile import kernel\n@kernel()\ndef called(x):\n    return x + {}\n"
-CALLER = "from leamvd._support.compile import kernel\nfrom leamvd.optimizers.b import called\n@kernel()\n"
+CALLED = (
+    "from leamvd._support.compile import kernel\n@kernel()\ndef called(x):\n    return x + {}\n"
+)
+CALLER = (
+    "from leamvd._support.compile import kernel\nfrom leamvd.optimizers.b import"
+    " called\n@kernel()\n"
+)
 RUN = (
-    "from leamvd.optimizers.a import caller; print(caller(1), sum(caller.stats.cache_hits.values()), "
-    "sum(caller.stats.cache_misses.values()))"
+    "from leamvd.optimizers.a import caller; print(caller(1),"
+    " sum(caller.stats.cache_hits.values()), sum(caller.stats.cache_misses.values()))"
 )
 
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A package that decorates its kernels as the library does: caller(x) = 2 called(x) = 2 (x + 1).
+    """A package that decorates its kernels as the library does: caller(x) = 2 called(x) = 2 (x +
+    1).
 
     Processes find it first, and their user has an empty home.
     """
@@ -49,10 +57,14 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setenv(name, str(tmp_path / value))
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     folder = tmp_path / "site" / "leamvd"
-    shutil.copytree(PACKAGE / "_support", folder / "_support", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        PACKAGE / "_support", folder / "_support", ignore=shutil.ignore_patterns("__pycache__")
+    )
     (folder / "optimizers").mkdir()
     (folder / "__init__.py").touch()
-    (folder / "optimizers" / "a.py").write_text(CALLER + "def caller(x):\n    return 2 * called(x)\n")
+    (folder / "optimizers" / "a.py").write_text(
+        CALLER + "def caller(x):\n    return 2 * called(x)\n"
+    )
     (folder / "optimizers" / "b.py").write_text(CALLED.format(1))
     return folder
 
@@ -68,7 +80,9 @@ def run(program: str = RUN) -> subprocess.CompletedProcess[str]:
 def test_results_belong_to_the_sources_that_run_and_are_used_again(
     package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
-    """The called kernel changes, in another file of the same time and length, as between two copies of the package."""
+    """The called kernel changes, in another file of the same time and length, as between two copies
+    of the package.
+    """
     base = tmp_path / "home" / ".cache" if place == "home" else tmp_path / "shared"
     if place != "home":
         monkeypatch.setenv(place, str(base))
@@ -84,7 +98,9 @@ def test_results_belong_to_the_sources_that_run_and_are_used_again(
     assert not list(package.rglob("*.nb[ic]"))
 
 
-def test_a_comment_or_a_file_that_no_kernel_imports_costs_no_compilation(package: Path, tmp_path: Path) -> None:
+def test_a_comment_or_a_file_that_no_kernel_imports_costs_no_compilation(
+    package: Path, tmp_path: Path
+) -> None:
     run()
     (package / "optimizers" / "b.py").write_text(f'"""Add."""\n# one\n{CALLED.format(1)}')
     (package / "optimizers" / "c.py").write_text("x = 1\n")
@@ -108,7 +124,12 @@ def test_imports_are_followed_however_they_are_written() -> None:
 def test_a_folder_that_nobody_has_used_for_a_month_goes(package: Path, tmp_path: Path) -> None:
     run()
     (ours,) = (tmp_path / "home" / ".cache").iterdir()
-    days = {"leamvd-0123456789abcdef": 31, "leamvd-fedcba9876543210": 29, "leamvd-notes": 31, ours.name: 31}
+    days = {
+        "leamvd-0123456789abcdef": 31,
+        "leamvd-fedcba9876543210": 29,
+        "leamvd-notes": 31,
+        ours.name: 31,
+    }
     for name, age in days.items():
         folder = ours.parent / name
         folder.mkdir(exist_ok=True)
@@ -120,13 +141,18 @@ def test_a_folder_that_nobody_has_used_for_a_month_goes(package: Path, tmp_path:
 
 def test_other_packages_keep_their_place(package: Path, tmp_path: Path) -> None:
     (tmp_path / "site" / "other.py").write_text(
-        "import numba\nfrom leamvd.optimizers.a import caller\n@numba.njit(cache=True)\ndef f(x):\n    return x\nf(1)\n"
+        "import numba\nfrom leamvd.optimizers.a import caller\n@numba.njit(cache=True)\ndef f(x):\n"
+        "    return x\nf(1)\n"
     )
     run("import other")
-    assert {path.name.split("-")[0] for path in (tmp_path / "site" / "__pycache__").glob("*.nbi")} == {"other.f"}
+    assert {
+        path.name.split("-")[0] for path in (tmp_path / "site" / "__pycache__").glob("*.nbi")
+    } == {"other.f"}
 
 
-def test_where_nothing_can_be_written_kernels_are_compiled_anew_with_one_warning(package: Path, tmp_path: Path) -> None:
+def test_where_nothing_can_be_written_kernels_are_compiled_anew_with_one_warning(
+    package: Path, tmp_path: Path
+) -> None:
     (tmp_path / "home").write_text("not a folder")
     done = run()
     assert done.stdout.startswith("4 ")
@@ -154,7 +180,8 @@ def test_a_kernel_runs_where_the_disk_is_full(package: Path) -> None:
 INTERRUPTED = """
 import signal
 from numba.core.codegen import CPUCodeLibrary
-def hook(cls, *args, then=CPUCodeLibrary._object_compiled_hook.__func__):  # which LLVM calls, so that nothing can raise
+# LLVM calls it, so that nothing can raise
+def hook(cls, *args, then=CPUCodeLibrary._object_compiled_hook.__func__):
     signal.raise_signal(signal.SIGINT)
     then(cls, *args)
 CPUCodeLibrary._object_compiled_hook = classmethod(hook)
@@ -172,9 +199,17 @@ def test_an_interrupt_in_a_compilation_comes_at_its_end(package: Path) -> None:
 
 
 def test_kernels_run_uncompiled(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    loops = "@kernel(parallel=1)\ndef loops(X):\n    for i in numba.prange(X.size):\n        X[0, i] = called(i)\n"
-    (package / "optimizers" / "a.py").write_text(f"import numba\n{CALLER}def caller(x):\n    return x\n{loops}")
-    program = "import leamvd.optimizers.a as a, numpy as np; X = np.zeros((1, 3)); a.loops(X); print(a.caller, X)"
+    loops = (
+        "@kernel(parallel=1)\ndef loops(X):\n    for i in numba.prange(X.size):\n        X[0, i] ="
+        " called(i)\n"
+    )
+    (package / "optimizers" / "a.py").write_text(
+        f"import numba\n{CALLER}def caller(x):\n    return x\n{loops}"
+    )
+    program = (
+        "import leamvd.optimizers.a as a, numpy as np; X = np.zeros((1, 3)); a.loops(X);"
+        " print(a.caller, X)"
+    )
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     done = run(program)
     assert done.stdout.startswith("<function caller")

@@ -16,16 +16,29 @@ def images(m=23, n=6, seed=2, dtype=np.float64):
 
 
 E8 = {
-    "cd_steps": 1, "batch_size": 100, "learning_rate": 0.1, "momentum": 0.5, "final_momentum": 0.9,
-    "momentum_epochs": 5, "weight_decay": 2e-4, "persistent": False, "m": None,
-}  # fmt: skip
+    "cd_steps": 1,
+    "batch_size": 100,
+    "learning_rate": 0.1,
+    "momentum": 0.5,
+    "final_momentum": 0.9,
+    "momentum_epochs": 5,
+    "weight_decay": 2e-4,
+    "persistent": False,
+    "m": None,
+}
 
 
 def reference(V, n_hidden, epochs, *, seed, weight_scale=0.1):
-    """CD-k image by image, random numbers in the trainer's order, by each epoch's settings and first m images."""
+    """CD-k image by image, random numbers in the trainer's order, by each epoch's settings and
+    first m images.
+    """
     rng = np.random.default_rng(seed)
     n_visible = V.shape[1]
-    W, b, c = rng.normal(0, weight_scale, (n_visible, n_hidden)), np.zeros(n_visible), np.zeros(n_hidden)
+    W, b, c = (
+        rng.normal(0, weight_scale, (n_visible, n_hidden)),
+        np.zeros(n_visible),
+        np.zeros(n_hidden),
+    )
     steps = [np.zeros_like(p) for p in (W, b, c)]
     for epoch, changed in enumerate(epochs):
         own = SimpleNamespace(**E8 | changed)
@@ -55,16 +68,35 @@ def reference(V, n_hidden, epochs, *, seed, weight_scale=0.1):
                 p0.mean(axis=0) - pk.mean(axis=0),
             ]
             kept = own.momentum if epoch < own.momentum_epochs else own.final_momentum
-            steps = [kept * s + own.learning_rate * g for s, g in zip(steps, gradients, strict=True)]
+            steps = [
+                kept * s + own.learning_rate * g for s, g in zip(steps, gradients, strict=True)
+            ]
             W, b, c = (p + s for p, s in zip((W, b, c), steps, strict=True))
     return RBMParameters(W, b, c)
 
 
-OTHER = {"learning_rate": 0.3, "momentum": 0.4, "final_momentum": 0.8, "momentum_epochs": 2, "weight_decay": 0.01}
+OTHER = {
+    "learning_rate": 0.3,
+    "momentum": 0.4,
+    "final_momentum": 0.8,
+    "momentum_epochs": 2,
+    "weight_decay": 0.01,
+}
 
 
-CHANGES = [{"learning_rate": 0.02}, {"momentum": 0.1}, {"final_momentum": 0.1}, {"momentum_epochs": 9}]
-CHANGES += [{"weight_decay": 0.1}, {"cd_steps": 3}, {"batch_size": 3}, {"batch_size": 100}, {"persistent": True}]
+CHANGES = [
+    {"learning_rate": 0.02},
+    {"momentum": 0.1},
+    {"final_momentum": 0.1},
+    {"momentum_epochs": 9},
+]
+CHANGES += [
+    {"weight_decay": 0.1},
+    {"cd_steps": 3},
+    {"batch_size": 3},
+    {"batch_size": 100},
+    {"persistent": True},
+]
 CHANGES += [{"persistent": False}, {"m": 4}, {"m": 9}]  # the first m images
 
 
@@ -73,11 +105,19 @@ CHANGES += [{"persistent": False}, {"m": 4}, {"m": 9}]  # the first m images
     [
         (250, {}, {}, False),  # item E8
         # 23 images: a last batch of 3, none, and one short batch
-        *((23, {"cd_steps": k, "batch_size": size} | OTHER, {}, False) for k in (1, 2, 4) for size in (1, 5, 23, 100)),
+        *(
+            (23, {"cd_steps": k, "batch_size": size} | OTHER, {}, False)
+            for k in (1, 2, 4)
+            for size in (1, 5, 23, 100)
+        ),
         *((23, {"cd_steps": k, "batch_size": 5, "persistent": True}, {}, False) for k in (1, 3)),
         (23, {"cd_steps": 2, "batch_size": 5}, {}, True),  # cut in halves
         # other settings or images in the first two epochs, and in the last
-        *((23, {"batch_size": 7, "persistent": on} | OTHER, first, False) for on in (False, True) for first in CHANGES),
+        *(
+            (23, {"batch_size": 7, "persistent": on} | OTHER, first, False)
+            for on in (False, True)
+            for first in CHANGES
+        ),
     ],
     ids=str,
 )
@@ -89,16 +129,21 @@ def test_against_reference(m, settings, first, large, monkeypatch):
     epochs = [settings | first] * 2 + [settings] * (4 if settings else 1) + [settings | first]
     trainer = ContrastiveDivergence(V[: first.get("m")], 5, seed=9, **start)
     for own in epochs:
-        trainer.go_on_with(V[: own.get("m")], CDSettings(**{name: own[name] for name in own.keys() - {"m"}}))
+        trainer.go_on_with(
+            V[: own.get("m")], CDSettings(**{name: own[name] for name in own.keys() - {"m"}})
+        )
         trained = trainer.epoch()
         trainer = pickle.loads(pickle.dumps(trainer))  # persistent chains are part of it
     expected = reference(V, 5, epochs, seed=9, **start)
     np.testing.assert_allclose(trained.flat(), expected.flat(), rtol=1e-11, atol=1e-13)
 
 
-@pytest.mark.parametrize(("rate", "weight_too"), [(2.5, False), (10.0, True)])  # P(h) is 1/2, so a weight learns half
+# P(h) is 1/2, so a weight learns half
+@pytest.mark.parametrize(("rate", "weight_too"), [(2.5, False), (10.0, True)])
 def test_one_parameter_that_overflows_is_noticed(rate, weight_too):
-    trainer = ContrastiveDivergence([[1e308, 0.5]], 1, learning_rate=rate, weight_scale=0, seed=0, unit_interval=False)
+    trainer = ContrastiveDivergence(
+        [[1e308, 0.5]], 1, learning_rate=rate, weight_scale=0, seed=0, unit_interval=False
+    )
     with pytest.raises(ValueError, match="learning_rate must keep the weights finite"):
         trainer.epoch()
     assert np.isinf(trainer.rbm.flat()).tolist() == [weight_too, False, True, False, False]
@@ -120,14 +165,18 @@ def test_threads_do_not_change_a_bit():
 def test_an_epoch_of_mini_batches_is_an_epoch(persistent):
     V = images()  # 23 images: mini-batches of 5, 5, 5, 5 and 3
     whole, parts = (
-        ContrastiveDivergence(V, 4, cd_steps=2, batch_size=5, persistent=persistent, seed=9) for _ in range(2)
+        ContrastiveDivergence(V, 4, cd_steps=2, batch_size=5, persistent=persistent, seed=9)
+        for _ in range(2)
     )
     expected = [whole.epoch() for _ in range(3)]
     for epoch, n_mini_batches in enumerate((1, 4, 5)):
         for _ in range(n_mini_batches):
             assert parts.n_epochs == epoch
-            assert not np.array_equal(parts.mini_batch().W, expected[epoch].W) or n_mini_batches == 5
-            parts = pickle.loads(pickle.dumps(parts))  # where it stands in the epoch is part of the trainer
+            assert (
+                not np.array_equal(parts.mini_batch().W, expected[epoch].W) or n_mini_batches == 5
+            )
+            # where it stands in the epoch is part of the trainer
+            parts = pickle.loads(pickle.dumps(parts))
         trained = parts.epoch() if n_mini_batches < 5 else parts.rbm
         assert parts.n_epochs == epoch + 1
         for ours, theirs in zip(trained, expected[epoch], strict=True):
@@ -136,8 +185,11 @@ def test_an_epoch_of_mini_batches_is_an_epoch(persistent):
 
 @pytest.mark.parametrize(("initial", "std"), [("normal", 0.25), ("uniform", 0.25 / np.sqrt(3))])
 def test_initial_weights(initial, std):
-    # 40,000 numbers: their std is within 2 % except once in 10^8 runs, their largest uniform within 1 % of its limit
-    start = ContrastiveDivergence(images(3, 200), 200, initial_weights=initial, weight_scale=0.25, seed=0).rbm
+    # 40,000 numbers: their std is within 2 % except once in 10^8 runs, their largest uniform within
+    # 1 % of its limit
+    start = ContrastiveDivergence(
+        images(3, 200), 200, initial_weights=initial, weight_scale=0.25, seed=0
+    ).rbm
     assert start.W.std() == pytest.approx(std, rel=0.02)
     assert abs(start.W.mean()) < 5 * std / 200
     assert (0.99 * 0.25 < abs(start.W).max() <= 0.25) == (initial == "uniform")
@@ -148,7 +200,9 @@ def test_initial_weights(initial, std):
 def test_initial_weights_by_the_size_of_the_layer_and_biases_of_the_data():
     V = images(3, 200)
     V[:, 0] = 0
-    start = ContrastiveDivergence(V, 100, initial_weights="glorot", weight_scale=4, visible_biases="data", seed=0).rbm
+    start = ContrastiveDivergence(
+        V, 100, initial_weights="glorot", weight_scale=4, visible_biases="data", seed=0
+    ).rbm
     limit = 4 * np.sqrt(6 / 300)
     assert 0.99 * limit < abs(start.W).max() <= limit
     p = np.clip(V.mean(axis=0), 0.001, 0.999)
@@ -175,7 +229,9 @@ def test_history_holds_every_measure_of_every_epoch():
     models = [twin.rbm, *(twin.epoch() for _ in range(3))]
     assert history == [reconstruction_errors(model, V, seed=8) for model in models]
     assert isinstance(history[0], Errors)
-    assert [e.mean_field for e in history] == [ReconstructionObjective(V, 4)(m.flat()[None])[0] for m in models]
+    assert [e.mean_field for e in history] == [
+        ReconstructionObjective(V, 4)(m.flat()[None])[0] for m in models
+    ]
     assert trainer.n_epochs == 3
     assert trainer.fit(0, error_seed=8) == history[-1:]
 
@@ -212,7 +268,10 @@ def test_returned_models_are_copies():
 
 def test_dtypes():
     V = images(57)
-    wide, narrow = ContrastiveDivergence(V, 4, seed=1), ContrastiveDivergence(V, 4, seed=1, dtype="float32")
+    wide, narrow = (
+        ContrastiveDivergence(V, 4, seed=1),
+        ContrastiveDivergence(V, 4, seed=1, dtype="float32"),
+    )
     assert ContrastiveDivergence(V.astype(np.float32), 4).rbm.W.dtype == np.float32
     assert ContrastiveDivergence((V > 0.5), 4).rbm.W.dtype == np.float64
     np.testing.assert_allclose(narrow.rbm.W, wide.rbm.W, rtol=1e-6)

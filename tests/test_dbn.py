@@ -5,7 +5,15 @@ import pytest
 
 from leamvd.networks import dbn
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
-from leamvd.networks.dbn import EXPERIMENT, Training, layer_input, layer_seed, pretrain, reconstruct, train
+from leamvd.networks.dbn import (
+    EXPERIMENT,
+    Training,
+    layer_input,
+    layer_seed,
+    pretrain,
+    reconstruct,
+    train,
+)
 from leamvd.networks.objective import ReconstructionObjective
 from leamvd.networks.rbm import RBMParameters
 from leamvd.optimizers.lea_mvd import LEAMVD
@@ -30,16 +38,24 @@ def last(steps):
 def test_contrastive_divergence_is_its_trainer_epoch_by_epoch():
     V = images()
     settings = {
-        "batch_size": 7, "learning_rate": 0.3, "momentum": 0.2, "weight_decay": 0.01, "momentum_epochs": 1,
-        "final_momentum": 0.7, "persistent": True, "initial_weights": "uniform", "weight_scale": 0.3,
-    }  # fmt: skip
+        "batch_size": 7,
+        "learning_rate": 0.3,
+        "momentum": 0.2,
+        "weight_decay": 0.01,
+        "momentum_epochs": 1,
+        "final_momentum": 0.7,
+        "persistent": True,
+        "initial_weights": "uniform",
+        "weight_scale": 0.3,
+    }
     training = Training(cd_steps=2, **settings)
     cd = ContrastiveDivergence(V, 5, cd_steps=2, seed=4, **settings)
     steps = list(train("cd", V, 5, training=training, reading=SHORT, seed=4))
     assert equal(steps[0].rbm, cd.rbm)
     for step in steps[1:]:
         assert equal(step.rbm, cd.epoch())
-    # two Gibbs steps: V W, H W^T, V W, H W^T, V W and the statistic's two, of which one product makes both
+    # two Gibbs steps: V W, H W^T, V W, H W^T, V W and the statistic's two, of which one product
+    # makes both
     assert [step[2:5] for step in steps] == [(0, 0, 0), (0, 1, 7), (0, 2, 14), (0, 3, 21)]
     assert [step.iteration for step in steps] == [0, 1, 2, 3]
 
@@ -56,24 +72,40 @@ def test_optimizer_starts_from_contrastive_divergence_and_keeps_its_best():
         X = opt.ask()
         opt.tell(X, objective(X))
         assert np.array_equal(step.rbm.flat(), opt.result.x)
-    # the first generation has 8 new individuals and the next ones 6; the epoch before them is charged to the method
+    # the first generation has 8 new individuals and the next ones 6; the epoch before them is
+    # charged to the method
     assert [step[2:5] for step in steps] == [(0, 1, 5), (8, 9, 21), (14, 15, 33), (20, 21, 45)]
 
 
 def test_the_start_solution_costs_what_contrastive_divergence_has_cost():
-    # CD-3 makes six products for its chain, and both statistics' two, of which one product makes both: 2 k + 3 = 9
-    for x0, passes in (({"x0_epochs": 2}, 2), ({"x0_epochs": 0}, 0), ({"x0": "batch"}, 16 / 40), ({"x0": "none"}, 0)):
+    # CD-3 makes six products for its chain, and both statistics' two, of which one product makes
+    # both: 2 k + 3 = 9
+    for x0, passes in (
+        ({"x0_epochs": 2}, 2),
+        ({"x0_epochs": 0}, 0),
+        ({"x0": "batch"}, 16 / 40),
+        ({"x0": "none"}, 0),
+    ):
         training = dataclasses.replace(TINY, cd_steps=3, **x0)
         first, second, *_ = train("lea-mvd", images(), 5, training=training, reading=SHORT, seed=4)
         assert (first.evaluations, first.passes, first.products) == (0, passes, passes * 9)
-        assert (second.evaluations, second.passes, second.products) == (8, passes + 8, passes * 9 + 16)
+        assert (second.evaluations, second.passes, second.products) == (
+            8,
+            passes + 8,
+            passes * 9 + 16,
+        )
     few, _ = train("random", images(10), 5, training=training_of("batch"), reading=Reading(n_gen=1))
     assert few.passes == 1, "a mini-batch of all images is an epoch"
 
 
-@pytest.mark.parametrize(("n_batches", "passes"), [(1, 16 / 40), (2, 32 / 40), (3, 1), (4, 1 + 16 / 40), (9, 3)])
-def test_a_start_of_several_mini_batches_is_what_so_many_of_cd_leave_whatever_epochs_end(n_batches, passes):
-    training = dataclasses.replace(TINY, x0="batch", x0_batches=n_batches)  # mini-batches of 16, 16 and 8 images
+@pytest.mark.parametrize(
+    ("n_batches", "passes"), [(1, 16 / 40), (2, 32 / 40), (3, 1), (4, 1 + 16 / 40), (9, 3)]
+)
+def test_a_start_of_several_mini_batches_is_what_so_many_of_cd_leave_whatever_epochs_end(
+    n_batches, passes
+):
+    # mini-batches of 16, 16 and 8 images
+    training = dataclasses.replace(TINY, x0="batch", x0_batches=n_batches)
     start = next(train("lea-mvd", images(), 5, training=training, reading=SHORT, seed=4))
     cd = ContrastiveDivergence(images(), 5, settings=TINY, seed=4)
     for _ in range(n_batches):
@@ -97,7 +129,9 @@ def test_a_mini_batch_can_be_the_start_solution(method):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("method", ["lea-mvd", "cma-es", "sep-cma-es", "random"])
-def test_without_a_start_solution_the_center_is_iteration_0_and_no_candidate(method, dtype, monkeypatch):
+def test_without_a_start_solution_the_center_is_iteration_0_and_no_candidate(
+    method, dtype, monkeypatch
+):
     generations = []
     evaluate = ReconstructionObjective.__call__
 
@@ -114,12 +148,16 @@ def test_without_a_start_solution_the_center_is_iteration_0_and_no_candidate(met
     assert len(X) == 8
     assert X.any(axis=1).all(), "the center is no start solution, and so not in the population"
     if "cma" in method:
-        assert 0.008 < X.std() < 0.012, "N(0, sigma0): five standard errors of 472 numbers, and pycma's rounding"
+        assert 0.008 < X.std() < 0.012, (
+            "N(0, sigma0): five standard errors of 472 numbers, and pycma's rounding"
+        )
     else:
         assert 0.29 < abs(X).max() <= 0.3, "uniform within the limits"
         assert X.std() == pytest.approx(0.3 / np.sqrt(3), rel=0.15)
     if method == "lea-mvd":
-        opt = LEAMVD(n_var=59, bounds=(-0.3, 0.3), population_size=8, n_elite=2, n_gen=3, seed=4, dtype=dtype)
+        opt = LEAMVD(
+            n_var=59, bounds=(-0.3, 0.3), population_size=8, n_elite=2, n_gen=3, seed=4, dtype=dtype
+        )
         assert np.array_equal(X, opt.ask())
 
 
@@ -155,29 +193,41 @@ def test_without_a_reading_the_experiments_is_run():
 
 
 def test_features():
-    model = RBMParameters(*(np.random.default_rng(5).normal(0, 2, shape) for shape in ((9, 4), 9, 4)))
+    model = RBMParameters(
+        *(np.random.default_rng(5).normal(0, 2, shape) for shape in ((9, 4), 9, 4))
+    )
     V = images()
     assert layer_input([], V) is V
     P = layer_input([model], V)
     assert np.array_equal(P, model.hidden_given_visible(V))
     assert np.array_equal(
-        layer_input([model, RBMParameters(model.W.T, model.c, model.b)], V), model.visible_given_hidden(P)
+        layer_input([model, RBMParameters(model.W.T, model.c, model.b)], V),
+        model.visible_given_hidden(P),
     )
 
 
 @pytest.mark.parametrize("n_layers", [1, 2])
 @pytest.mark.parametrize(("test", "purpose"), [(False, 0), (True, 3)])
-def test_bits_of_each_seed_layer_and_purpose_are_drawn_from_a_child_of_their_own(n_layers, test, purpose):
+def test_bits_of_each_seed_layer_and_purpose_are_drawn_from_a_child_of_their_own(
+    n_layers, test, purpose
+):
     # no weights: bits say nothing about others
     model, V = RBMParameters(np.zeros((9, 9)), np.zeros(9), np.zeros(9)), images()
-    rng = np.random.default_rng(np.random.SeedSequence(layer_seed(3, n_layers), spawn_key=(purpose,)))
+    rng = np.random.default_rng(
+        np.random.SeedSequence(layer_seed(3, n_layers), spawn_key=(purpose,))
+    )
     bits = layer_input([model] * n_layers, V, features="bits", seed=3, test=test)
     assert np.array_equal(bits, model.sample_hidden(V, rng))
 
 
 @pytest.mark.parametrize(
     ("name", "value", "x0"),
-    [("x0_epochs", 2, "batch"), ("x0_epochs", 0, "none"), ("x0_limit", 0.2, "epochs"), ("x0_batches", 2, "epochs")],
+    [
+        ("x0_epochs", 2, "batch"),
+        ("x0_epochs", 0, "none"),
+        ("x0_limit", 0.2, "epochs"),
+        ("x0_batches", 2, "epochs"),
+    ],
 )
 def test_settings_of_another_start_solution_clash_with_it(name, value, x0):
     with pytest.raises(ValueError, match=f"{name}={value} clashes with x0='{x0}'"):
@@ -203,10 +253,14 @@ def test_layer_seeds_differ():
 @pytest.mark.parametrize("features", ["probabilities", "bits"])
 def test_own_chain_trains_each_layer_on_what_the_one_below_makes_of_its_input(features):
     V = images()
-    stack = pretrain(V, (5, 4, 3), method="lea-mvd", training=TINY, reading=SHORT, features=features, seed=7)
+    stack = pretrain(
+        V, (5, 4, 3), method="lea-mvd", training=TINY, reading=SHORT, features=features, seed=7
+    )
     for layer, model in enumerate(stack, start=1):
         X = layer_input(stack[: layer - 1], V, features=features, seed=7)
-        steps = train("lea-mvd", X, len(model.c), training=TINY, reading=SHORT, seed=layer_seed(7, layer))
+        steps = train(
+            "lea-mvd", X, len(model.c), training=TINY, reading=SHORT, seed=layer_seed(7, layer)
+        )
         assert equal(model, last(steps))
     assert [model.W.shape for model in stack] == [(9, 5), (5, 4), (4, 3)]
 
@@ -219,7 +273,9 @@ def test_shared_input_trains_each_layer_on_another_stacks_features():
     own = pretrain(V, (5, 4), method="lea-mvd", **settings)
     assert equal(shared[0], own[0])
     X = cd[0].hidden_given_visible(V)
-    assert equal(shared[1], last(train("lea-mvd", X, 4, training=TINY, reading=SHORT, seed=layer_seed(7, 2))))
+    assert equal(
+        shared[1], last(train("lea-mvd", X, 4, training=TINY, reading=SHORT, seed=layer_seed(7, 2)))
+    )
     assert not equal(shared[1], own[1])
     # a stack on its own features is its own chain
     assert all(map(equal, cd, pretrain(V, (5, 4), below=cd, **settings)))

@@ -13,7 +13,9 @@ IR = np.array([3, 1, 7, 5])
 
 
 def population(n: int, dtype: str = "float64") -> dict[str, Any]:
-    """Return what `scan` takes: a population in mixed order, and the vectors of the generation before."""
+    """Return what `scan` takes: a population in mixed order, and the vectors of the generation
+    before.
+    """
     rng = np.random.default_rng(n)
     return {
         "X": rng.normal(size=(9, n)).astype(dtype),
@@ -25,11 +27,16 @@ def population(n: int, dtype: str = "float64") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "n", [1, 5, 1023, 1025, *(pytest.param(n, marks=pytest.mark.compiled) for n in (20_000, 600_001))]
+    "n",
+    [1, 5, 1023, 1025, *(pytest.param(n, marks=pytest.mark.compiled) for n in (20_000, 600_001))],
 )
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-12), ("float32", 3e-5)])
-def test_one_scan_yields_the_model_and_every_inner_product(n: int, dtype: str, tolerance: float) -> None:
-    """Of few columns and of more than 64 chunks; what is handed on is left as it is, so that a scan can be repeated."""
+def test_one_scan_yields_the_model_and_every_inner_product(
+    n: int, dtype: str, tolerance: float
+) -> None:
+    """Of few columns and of more than 64 chunks; what is handed on is left as it is, so that a scan
+    can be repeated.
+    """
     a = population(n, dtype)
     before = [vector.copy() for vector in a["vectors"]]
     products = directions.scan(**a)
@@ -44,15 +51,27 @@ def test_one_scan_yields_the_model_and_every_inner_product(n: int, dtype: str, t
     np.testing.assert_array_equal(a["vectors"][2:], before[2:])
     d = best_first - best_first[0]
     rows = d @ np.vstack([d[IR], P, C]).T
-    want = Products(rows, P @ P, P @ C, C @ C, std @ std, std.max(), directions.RESOLUTION[np.dtype(dtype)])
+    want = Products(
+        rows, P @ P, P @ C, C @ C, std @ std, std.max(), directions.RESOLUTION[np.dtype(dtype)]
+    )
     for field in Products._fields:
-        unit = np.sqrt(P @ P * (C @ C)) if field == "path_descent" else np.abs(getattr(want, field)).max()
-        np.testing.assert_allclose(getattr(products, field), getattr(want, field), rtol=0, atol=tolerance * unit)
+        unit = (
+            np.sqrt(P @ P * (C @ C))
+            if field == "path_descent"
+            else np.abs(getattr(want, field)).max()
+        )
+        np.testing.assert_allclose(
+            getattr(products, field), getattr(want, field), rtol=0, atol=tolerance * unit
+        )
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_the_path_is_an_average_of_steps_and_never_a_number_that_slows_arithmetic_down(dtype: str) -> None:
-    """A thousand generations without a new best: in single precision its squares stay normal numbers, or are zero."""
+def test_the_path_is_an_average_of_steps_and_never_a_number_that_slows_arithmetic_down(
+    dtype: str,
+) -> None:
+    """A thousand generations without a new best: in single precision its squares stay normal
+    numbers, or are zero.
+    """
     best, previous, path = np.random.default_rng(1).normal(size=(3, 200)).astype(dtype)
     expected, out = path.astype(np.float64), np.empty_like(path)
     for generation in range(1000):
@@ -71,7 +90,9 @@ def test_the_path_is_an_average_of_steps_and_never_a_number_that_slows_arithmeti
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_rounding_alone_makes_no_direction(dtype: str, seed: int) -> None:
-    """Where all columns of U are parallel to P except for rounding, C_ani only fades; one per cent is a direction."""
+    """Where all columns of U are parallel to P except for rounding, C_ani only fades; one per cent
+    is a direction.
+    """
     n, rng = 5000, np.random.default_rng(seed)
     P = rng.normal(size=n)
     zero, ir, start = np.zeros(n, dtype), np.arange(1, 5), rng.normal(size=4)
@@ -85,7 +106,9 @@ def test_rounding_alone_makes_no_direction(dtype: str, seed: int) -> None:
 
 
 def products_of(U: Array, P: Array, C: Array) -> Products:
-    """Return the products of a population whose best is zero: the columns of U are minus the rows of X."""
+    """Return the products of a population whose best is zero: the columns of U are minus the rows
+    of X.
+    """
     X = np.vstack([np.zeros(len(P)), -U.T])
     columns = np.vstack([X[1:], P, C])
     return Products(X @ columns.T, P @ P, P @ C, C @ C, 0.0, 0.0, 1e-14)
@@ -111,15 +134,22 @@ def test_c_ani_is_the_papers_power_method(scale: float) -> None:
 
 
 def test_the_power_method_keeps_what_it_cannot_tell_apart() -> None:
-    for diagonal, start, expected in (([2.0, 2, 1], [3.0, 4, 5], [0.6, 0.8, 0]), ([1.0, 0], [0.0, 2], [0, 1])):
-        np.testing.assert_allclose(directions.power_method(np.diag(diagonal), np.array(start)), expected)
+    for diagonal, start, expected in (
+        ([2.0, 2, 1], [3.0, 4, 5], [0.6, 0.8, 0]),
+        ([1.0, 0], [0.0, 2], [0, 1]),
+    ):
+        np.testing.assert_allclose(
+            directions.power_method(np.diag(diagonal), np.array(start)), expected
+        )
 
 
 @pytest.mark.parametrize("case", ["identical", "parallel"])
 def test_where_nothing_is_orthogonal_to_the_path_c_ani_only_fades(case: str) -> None:
     P, C = np.array([1.0, 2.0, 0.0]), np.array([0.0, 0.0, 1.0])
     U = np.zeros((3, 4)) if case == "identical" else np.outer(P, [1.0, -2.0, 3.0, 0.5])
-    d = directions.descent(products_of(U, P, C), np.arange(1, 5), np.ones(4), oriented=True, fresh=0.1)
+    d = directions.descent(
+        products_of(U, P, C), np.arange(1, 5), np.ones(4), oriented=True, fresh=0.1
+    )
     np.testing.assert_allclose(vector(d, U, P, C), 0.9 * C, atol=1e-15)
     np.testing.assert_allclose(d.projections, -U.T @ (0.9 * C), atol=1e-15)
     assert d.square == pytest.approx(0.81)

@@ -20,7 +20,10 @@ FIRST = pretrain(DIGITS.train, (6,), reading=Reading(n_gen=2))[0]
 
 def computed(call: Call) -> Result:
     """Return what a call and those among its arguments return."""
-    arguments = {n: computed(value) if isinstance(value, Call) else value for n, value in call.arguments.items()}
+    arguments = {
+        n: computed(value) if isinstance(value, Call) else value
+        for n, value in call.arguments.items()
+    }
     return call.function(**arguments)
 
 
@@ -28,7 +31,9 @@ def computed(call: Call) -> Result:
 
 
 @pytest.mark.parametrize("scale", [10.0, 1.0, 0.1, 0.001])
-def test_the_error_of_the_collapsed_rbm_is_the_variance_of_features_and_below_its_bound(scale: float) -> None:
+def test_the_error_of_the_collapsed_rbm_is_the_variance_of_features_and_below_its_bound(
+    scale: float,
+) -> None:
     lower, upper = error_measures.collapsed(FIRST, scale, DIGITS.train, n_hidden=4)
     H = lower.hidden_given_visible(DIGITS.train)
     errors = reconstruction_errors(upper, H, seed=0)
@@ -49,15 +54,20 @@ def test_smaller_weights_win_and_the_features_above_are_worth_nothing() -> None:
     assert (found["error"] <= found["bound"]).all()
     assert found["cd error"].iloc[1] > found["error"].iloc[1]
     assert (found["wrong above"] > found["wrong"] + 20).all()
-    assert found["wrong"].iloc[0] == pytest.approx(found["wrong"].iloc[1], abs=10)  # features are standardized
+    # features are standardized
+    assert found["wrong"].iloc[0] == pytest.approx(found["wrong"].iloc[1], abs=10)
 
 
 # ---- the controls
 
 
 def runs(*rows: tuple[object, ...]) -> pd.DataFrame:
-    """Return made errors of 10 images with 4 units: method, layer, seed, iteration, errors; the constant has 40."""
-    table = pd.DataFrame(rows, columns=["method", "layer", "seed", "iteration", "mean_field", "sampled"])
+    """Return made errors of 10 images with 4 units: method, layer, seed, iteration, errors; the
+    constant has 40.
+    """
+    table = pd.DataFrame(
+        rows, columns=["method", "layer", "seed", "iteration", "mean_field", "sampled"]
+    )
     ratios = {f"{name}_ratio": table[name] / 40 for name in ("mean_field", "sampled")}
     return table.assign(**ratios, inputs="own", n_images=10, n_visible=4, input_std=0.5)
 
@@ -65,11 +75,17 @@ def runs(*rows: tuple[object, ...]) -> pd.DataFrame:
 def test_paths_are_means_over_runs_and_contrastive_divergence_begins_with_its_first_epoch() -> None:
     found = error_measures.paths(
         runs(
-            *(("cd", 1, 0, 0, 99.0, 99.0), ("cd", 1, 0, 1, 10.0, 20.0), ("cd", 1, 1, 1, 30.0, 20.0)),
+            *(
+                ("cd", 1, 0, 0, 99.0, 99.0),
+                ("cd", 1, 0, 1, 10.0, 20.0),
+                ("cd", 1, 1, 1, 30.0, 20.0),
+            ),
             *(("lea-mvd", 1, 0, 0, 40.0, 40.0), ("lea-mvd", 1, 0, 1, 20.0, 80.0)),
         )
     )
-    assert found[["method", "iteration", "mean_field_ratio", "sampled_ratio"]].to_numpy().tolist() == [
+    assert found[
+        ["method", "iteration", "mean_field_ratio", "sampled_ratio"]
+    ].to_numpy().tolist() == [
         ["cd", 1, 0.5, 0.5],
         ["lea-mvd", 0, 1.0, 1.0],
         ["lea-mvd", 1, 0.5, 2.0],
@@ -102,13 +118,17 @@ def test_what_is_computed_is_the_start_of_each_layer_the_search_from_it_and_cd()
         for _ in range(3):
             rbm = cd.mini_batch()
         alone = own["start", 3, layer]
-        assert alone.to_dict() == {0: pytest.approx(((rbm.reconstruct(V) - V) ** 2).sum())}, "nothing is searched"
+        assert alone.to_dict() == {0: pytest.approx(((rbm.reconstruct(V) - V) ** 2).sum())}, (
+            "nothing is searched"
+        )
         V = rbm.hidden_given_visible(V)
     assert own["lea-mvd", 3, 1, 0] == own["start", 3, 1, 0]
     assert own["lea-mvd", 3, 1, 2] < own["lea-mvd", 3, 1, 0]
     assert own["cd", 0, 1].index.tolist() == [0, 2]
     swapped = rows.query("features != 'own'").set_index(["features", "method", "batches"])
-    assert set(swapped.index) == {(*pair, k) for pair in (("cd", "start"), ("start", "cd")) for k in (1, 3)}
+    assert set(swapped.index) == {
+        (*pair, k) for pair in (("cd", "start"), ("start", "cd")) for k in (1, 3)
+    }
     assert set(swapped["layer"]) == {2}
     inputs = (
         rows.query("layer == 2")
@@ -116,17 +136,34 @@ def test_what_is_computed_is_the_start_of_each_layer_the_search_from_it_and_cd()
         .groupby(level=[0, 1, 2])
         .first()
     )
-    assert inputs["cd", "start", 3] == inputs["own", "cd", 0], "the start of RBM 2 on the features of CD"
+    assert inputs["cd", "start", 3] == inputs["own", "cd", 0], (
+        "the start of RBM 2 on the features of CD"
+    )
     assert inputs["start", "cd", 3] == inputs["own", "start", 3]
 
 
 def made(**errors: tuple[float, float]) -> pd.DataFrame:
-    """Return ends of runs by "features_method_batches": error and ratio to the constant's, of RBM 3, two seeds."""
+    """Return ends of runs by "features_method_batches": error and ratio to the constant's, of RBM
+    3, two seeds.
+    """
     rows = []
     for name, (error, ratio) in errors.items():
         features, method, batches = name.split("_")
         for seed, scatter in ((0, 0.5), (1, 2.0)):
-            rows.append((10, 5, features, method, int(batches), 3, seed, 1, error * scatter, ratio * scatter))
+            rows.append(
+                (
+                    10,
+                    5,
+                    features,
+                    method,
+                    int(batches),
+                    3,
+                    seed,
+                    1,
+                    error * scatter,
+                    ratio * scatter,
+                )
+            )
     columns = [*error_measures.LABELS, "iteration", "mean_field", "mean_field_ratio"]
     table = pd.DataFrame(rows, columns=columns).assign(input_std=0.1)
     return table.assign(sampled=3 * table["mean_field"])
@@ -139,21 +176,36 @@ def test_an_error_over_that_of_cd_is_what_features_and_learning_make_of_it() -> 
     assert start["sampled"] == pytest.approx(1 / 4)
     assert (start["features"], start["learning"], start["ratio"]) == pytest.approx((1 / 20, 5, 1))
     assert (start["below"], start["runs"]) == (100, 2)
-    assert start["error low"] == pytest.approx(start["error high"]), "of the same seed, which scatters as much"
+    assert start["error low"] == pytest.approx(start["error high"]), (
+        "of the same seed, which scatters as much"
+    )
     assert start["ratio low"] < 1 < start["ratio high"]
 
 
 def test_the_mechanism_compares_other_features_with_other_training() -> None:
-    cells = {"own_cd_0": (100, 0.2), "own_start_3": (25, 1.0), "cd_start_3": (400, 1), "start_cd_3": (5, 1)}
+    cells = {
+        "own_cd_0": (100, 0.2),
+        "own_start_3": (25, 1.0),
+        "cd_start_3": (400, 1),
+        "start_cd_3": (5, 1),
+    }
     fewer = made(own_start_3=(30, 1.0)).assign(n_images=5)  # a sum over half as many images
     found = error_measures.mechanism(pd.concat([made(**cells), fewer])).loc[3]
     assert found.tolist() == pytest.approx([1 / 4, 5, 16, 1 / 5, 2 * 30 / 25])
 
 
 def test_paths_begin_and_end_with_the_markers_that_the_caption_says() -> None:
-    path = pd.DataFrame({"mean_field_ratio": [1.0, 2.0, 4.0], "sampled_ratio": [3.0, 5.0, 9.0], "iteration": range(3)})
+    path = pd.DataFrame(
+        {
+            "mean_field_ratio": [1.0, 2.0, 4.0],
+            "sampled_ratio": [3.0, 5.0, 9.0],
+            "iteration": range(3),
+        }
+    )
     cell = {"inputs": "own", "layer": 1, "method": "lea-mvd"}
-    ends = path.tail(1).melt(["iteration"], ["mean_field_ratio", "sampled_ratio"], "measure", "mean")
+    ends = path.tail(1).melt(
+        ["iteration"], ["mean_field_ratio", "sampled_ratio"], "measure", "mean"
+    )
     ends = ends.assign(low=ends["mean"] - 1, high=ends["mean"] + 1)
     figure = error_measures.plot_paths(path.assign(**cell), ends.assign(**cell))
     plt.close(figure)
@@ -161,7 +213,10 @@ def test_paths_begin_and_end_with_the_markers_that_the_caption_says() -> None:
     assert_methods_have_their_colors(figure)
     said = faces_said("06_what_the_error_measures", "measures-paths")
     assert said.keys() == {"the start", "last iteration"}
-    assert faces_drawn(figure.axes[0]) == {(1, 3): said["the start"], (4, 9): said["last iteration"]}
+    assert faces_drawn(figure.axes[0]) == {
+        (1, 3): said["the start"],
+        (4, 9): said["last iteration"],
+    }
 
 
 @pytest.mark.parametrize(

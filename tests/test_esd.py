@@ -1,4 +1,6 @@
-"""Section 1: tournaments against enumeration and a literal simulation, and what the tests can reject."""
+"""Section 1: tournaments against enumeration and a literal simulation, and what the tests can
+reject.
+"""
 
 from itertools import product
 
@@ -13,7 +15,8 @@ from leamvd.paper.esd import BINARY, DOUBLE, FOUR
 
 
 def test_a_double_binary_tournament_against_enumeration() -> None:
-    # every outcome of filling a set of three by binary tournaments and holding one more among its members
+    # every outcome of filling a set of three by binary tournaments and holding one more among its
+    # members
     size, wins, count = 3, np.zeros(3), 0
     for draws in product(range(size), repeat=2 * size):
         selected = [min(draws[2 * k], draws[2 * k + 1]) for k in range(size)]
@@ -28,14 +31,18 @@ def test_a_simulation_agrees_with_the_formulas(size: int) -> None:
     counts = esd.simulate(size, 50_000, seed=3)
     assert counts.groupby("tournament")[["share", "exact"]].sum().to_numpy() == pytest.approx(1)
     assert ((counts["share"] - counts["exact"]).abs() < 5 * counts["error"]).all()
-    assert counts["error"].to_numpy() == pytest.approx(stats.binom(50_000, counts["exact"]).std() / 50_000)
+    assert counts["error"].to_numpy() == pytest.approx(
+        stats.binom(50_000, counts["exact"]).std() / 50_000
+    )
     tests = esd.goodness(counts).query("against == 'its formula'")
     assert list(tests["tournament"]) == [BINARY, DOUBLE, FOUR]
     assert (tests["p"] > 1e-4).all()
 
 
 def test_another_method_is_rejected_and_only_that() -> None:
-    tests = esd.goodness(esd.simulate(24, 100_000, seed=4)).set_index(["tournament", "against"])["rejected"]
+    tests = esd.goodness(esd.simulate(24, 100_000, seed=4)).set_index(["tournament", "against"])[
+        "rejected"
+    ]
     assert tests[DOUBLE, "exponent 2"]
     assert not tests[DOUBLE, "its formula"]
 
@@ -53,13 +60,17 @@ def test_the_closest_exponent_has_the_least_total_variation() -> None:
     table = esd.closest(24)
     for name, exact in esd.tournaments(24).items():
         best, least = table.loc[name, ["closest exponent", "smallest distance"]]
-        at = [0.5 * np.abs(fractional_tournament(24, a) - exact).sum() for a in (best - 0.01, best, best + 0.01)]
+        at = [
+            0.5 * np.abs(fractional_tournament(24, a) - exact).sum()
+            for a in (best - 0.01, best, best + 0.01)
+        ]
         assert min(at) == at[1] == pytest.approx(least)
     assert table["closest exponent"].to_numpy() == pytest.approx([1, 3, 3], abs=0.1)
     assert table["stated exponent"].tolist()[:2] == [1, 2]
     binary = 0.5 * np.abs(fractional_tournament(24, 1) - esd.tournaments(24)[BINARY]).sum()
     assert table.loc[BINARY, "distance there"] == pytest.approx(binary)
-    # the better one of two has the weight 2^a / (2^a + 1), and wins a binary tournament with probability 3/4
+    # the better one of two has the weight 2^a / (2^a + 1), and wins a binary tournament with
+    # probability 3/4
     assert esd.closest(2).loc[BINARY, "closest exponent"] == pytest.approx(np.log2(3), abs=1e-3)
 
 
@@ -83,14 +94,23 @@ def test_normal_models_by_loops() -> None:
         for name in X:
             mean = sum(w * x for w, x in zip(G, X[name], strict=True))
             variance = sum(w * (x - mean) ** 2 for w, x in zip(G, X[name], strict=True))
-            assert (row[f"mean of {name}"], row[f"std of {name}"]) == pytest.approx((mean, np.sqrt(variance)))
+            assert (row[f"mean of {name}"], row[f"std of {name}"]) == pytest.approx(
+                (mean, np.sqrt(variance))
+            )
     area = models["std of x1"] * models["std of x2"]
     assert models["area"].tolist() == pytest.approx((area / area[0]).tolist())
     assert models["distance"][0] == pytest.approx(np.hypot(*(X.mean() - 1)))
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"profile": "small"}, {"n_tournaments": 100}, {"population_size": 1}, {"seed": -1}, {"exponents": []}]
+    "wrong",
+    [
+        {"profile": "small"},
+        {"n_tournaments": 100},
+        {"population_size": 1},
+        {"seed": -1},
+        {"exponents": []},
+    ],
 )
 def test_settings_that_make_no_sense_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):

@@ -1,4 +1,6 @@
-"""Estimators by scikit-learn's conventions: its own checks, and that they are what the experiments train."""
+"""Estimators by scikit-learn's conventions: its own checks, and that they are what the experiments
+train.
+"""
 
 import dataclasses
 import inspect
@@ -40,7 +42,9 @@ def same(a: Any, b: Any) -> bool:
     return all(p.dtype == q.dtype and np.array_equal(p, q) for p, q in zip(a, b, strict=True))
 
 
-def trained(method: str, X: np.ndarray, n_iter: int, reading: Reading = dbn.EXPERIMENT, **settings: Any) -> Any:
+def trained(
+    method: str, X: np.ndarray, n_iter: int, reading: Reading = dbn.EXPERIMENT, **settings: Any
+) -> Any:
     """Train a layer of 5 units as the experiments do."""
     training = dbn.Training(dtype=X.dtype.name, **settings)
     reading = dataclasses.replace(reading, n_gen=n_iter)
@@ -51,11 +55,17 @@ def trained(method: str, X: np.ndarray, n_iter: int, reading: Reading = dbn.EXPE
 @pytest.mark.filterwarnings("ignore:X has values from:UserWarning")
 @parametrize_with_checks(
     [
-        *(RBM(n_hidden=4, n_iter=2), RBM(n_hidden=4, n_iter=2, method="lea-mvd"), DBN(layers=(4, 3), n_iter=2)),
+        *(
+            RBM(n_hidden=4, n_iter=2),
+            RBM(n_hidden=4, n_iter=2, method="lea-mvd"),
+            DBN(layers=(4, 3), n_iter=2),
+        ),
         DBNClassifier(DBN(layers=(8,), n_iter=2), batch_size=20),
     ]
 )
-def test_conventions_of_scikit_learn(estimator: BaseEstimator, check: Callable[[BaseEstimator], None]) -> None:
+def test_conventions_of_scikit_learn(
+    estimator: BaseEstimator, check: Callable[[BaseEstimator], None]
+) -> None:
     check(estimator)
 
 
@@ -64,7 +74,9 @@ def test_conventions_of_scikit_learn(estimator: BaseEstimator, check: Callable[[
 
 def test_defaults_are_those_of_the_experiments() -> None:
     stack = dbn.pretrain(V, (5, 3), seed=SEED)
-    assert same(RBM(5, random_state=SEED).fit(V).parameters_, list(dbn.train("cd", V, 5, seed=SEED))[-1].rbm)
+    assert same(
+        RBM(5, random_state=SEED).fit(V).parameters_, list(dbn.train("cd", V, 5, seed=SEED))[-1].rbm
+    )
     assert all(map(same, DBN((5, 3), random_state=SEED).fit(V).layers_, stack))
 
 
@@ -83,14 +95,23 @@ def test_every_trainer_gives_the_bits_of_the_experiments(method: str, dtype: str
 @pytest.mark.parametrize(
     ("method", "changes"),
     [
-        ("cd", {"learning_rate": 0.02}), ("cd", {"batch_size": 7}), ("cd", {"cd_steps": 3}),
-        ("cd", {"persistent": True}), ("cd", {"momentum": 0.1}), ("cd", {"final_momentum": 0.1, "momentum_epochs": 1}),
+        ("cd", {"learning_rate": 0.02}),
+        ("cd", {"batch_size": 7}),
+        ("cd", {"cd_steps": 3}),
+        ("cd", {"persistent": True}),
+        ("cd", {"momentum": 0.1}),
+        ("cd", {"final_momentum": 0.1, "momentum_epochs": 1}),
         ("cd", {"weight_decay": 0.1}),
-        ("cd", {"initial_weights": "uniform"}), ("cd", {"weight_scale": 0.01}), ("lea-mvd", {"sigma0": 0.01}),
-        ("lea-mvd", {"n_elite": 6}), ("lea-mvd", {"x0": "batch", "batch_size": 7}), ("lea-mvd", {"x0_epochs": 2}),
-        ("lea-mvd", {"x0": "none", "x0_limit": 1.0}), ("lea-mvd", {"reading": Reading(population_size=12, exponent=2)}),
+        ("cd", {"initial_weights": "uniform"}),
+        ("cd", {"weight_scale": 0.01}),
+        ("lea-mvd", {"sigma0": 0.01}),
+        ("lea-mvd", {"n_elite": 6}),
+        ("lea-mvd", {"x0": "batch", "batch_size": 7}),
+        ("lea-mvd", {"x0_epochs": 2}),
+        ("lea-mvd", {"x0": "none", "x0_limit": 1.0}),
+        ("lea-mvd", {"reading": Reading(population_size=12, exponent=2)}),
     ],
-)  # fmt: skip
+)
 def test_every_setting_reaches_the_training(method: str, changes: dict[str, Any]) -> None:
     found = RBM(5, method=method, n_iter=3, random_state=SEED, **changes).fit(V).parameters_
     assert same(found, trained(method, V, 3, **changes))
@@ -99,21 +120,39 @@ def test_every_setting_reaches_the_training(method: str, changes: dict[str, Any]
 
 @pytest.mark.parametrize("method", ["cd", "lea-mvd"])
 def test_scalars_of_numpy_are_taken_as_in_grids(method: str) -> None:
-    tuning = {"n_iter": np.int64(2), "learning_rate": np.float32(0.25), "momentum": np.float32(0.25)}
-    typed = tuning | {"batch_size": np.uint8(7), "random_state": np.int64(3), "persistent": np.True_}
-    typed |= {name: np.str_(value) for name, value in (("method", method), ("x0", "batch"), ("backend", "numpy"))}
+    tuning = {
+        "n_iter": np.int64(2),
+        "learning_rate": np.float32(0.25),
+        "momentum": np.float32(0.25),
+    }
+    typed = tuning | {
+        "batch_size": np.uint8(7),
+        "random_state": np.int64(3),
+        "persistent": np.True_,
+    }
+    typed |= {
+        name: np.str_(value)
+        for name, value in (("method", method), ("x0", "batch"), ("backend", "numpy"))
+    }
     found = []
     for kind in (lambda value: value, lambda value: value.item()):
-        one, other = ({name: kind(value) for name, value in given.items()} for given in (typed, tuning))
+        one, other = (
+            {name: kind(value) for name, value in given.items()} for given in (typed, tuning)
+        )
         stack = DBN(np.array([3, 2]), features=kind(np.str_("bits")), **one)
-        model = DBNClassifier(stack, batch_size=kind(np.int64(7)), random_state=kind(np.int64(3)), **other).fit(V, Y)
+        model = DBNClassifier(
+            stack, batch_size=kind(np.int64(7)), random_state=kind(np.int64(3)), **other
+        ).fit(V, Y)
         found.append([RBM(kind(np.int64(3)), **one).fit_transform(V), model.predict_proba(V)])
     assert all(map(np.array_equal, *found))
 
 
 @pytest.mark.parametrize("features", dbn.FEATURES)
 def test_a_network_is_a_stack_of_the_experiments(features: Any) -> None:
-    settings: dict[str, Any] = {"training": dbn.Training(dtype="float64"), "reading": Reading(n_gen=3)}
+    settings: dict[str, Any] = {
+        "training": dbn.Training(dtype="float64"),
+        "reading": Reading(n_gen=3),
+    }
     stack = dbn.pretrain(V, (5, 3), method="lea-mvd", features=features, seed=SEED, **settings)
     model = DBN((5, 3), method="lea-mvd", n_iter=3, features=features, random_state=SEED).fit(V)
     assert all(map(same, model.layers_, stack))
@@ -123,7 +162,11 @@ def test_a_network_is_a_stack_of_the_experiments(features: Any) -> None:
 
 def test_parameters_are_those_of_a_training_and_of_scikit_learns_machine() -> None:
     own, stacks, other = (inspect.signature(kind).parameters for kind in (RBM, DBN, BernoulliRBM))
-    fields = {field.name: field.default for field in dataclasses.fields(dbn.Training) if field.name != "dtype"}
+    fields = {
+        field.name: field.default
+        for field in dataclasses.fields(dbn.Training)
+        if field.name != "dtype"
+    }
     fields["n_iter"] = dbn.EXPERIMENT.n_gen
     for parameters in (own, stacks):
         assert {name: parameters[name].default for name in fields} == fields
@@ -163,12 +206,16 @@ def test_a_gibbs_chain_has_the_models_distribution() -> None:
     v = np.zeros((20_000, 3))
     for _ in range(30):
         v = model.gibbs(v)
-    np.testing.assert_allclose(np.bincount(v @ [1, 2, 4]) / len(v), P, atol=5 * np.sqrt(0.25 / len(v)))
+    np.testing.assert_allclose(
+        np.bincount(v @ [1, 2, 4]) / len(v), P, atol=5 * np.sqrt(0.25 / len(v))
+    )
     assert v.dtype == BernoulliRBM(2, n_iter=1).fit(X).gibbs(X).dtype
 
 
 def test_a_gibbs_step_draws_the_hidden_units_as_bits() -> None:
-    """One that is on or off as often turns both pixels on or both off; at one half either could be on alone."""
+    """One that is on or off as often turns both pixels on or both off; at one half either could be
+    on alone.
+    """
     model = RBM(1, n_iter=1, random_state=SEED).fit([[0.0, 1.0]])
     model.layers_ = [RBMParameters(np.full((2, 1), 40.0), np.full(2, -20.0), np.full(1, -40.0))]
     drawn = model.gibbs(np.tile([1.0, 0.0], (200, 1)))
@@ -192,7 +239,10 @@ def test_columns_in_another_order_are_refused_wherever_images_go_in() -> None:
     model = RBM(5, n_iter=1, random_state=SEED).fit(frame)
     assert np.array_equal(model.gibbs(frame), RBM(5, n_iter=1, random_state=SEED).fit(V).gibbs(V))
     model.gibbs(model.gibbs(frame))  # whose bits have no names, and need none
-    classifiers = (DBNClassifier(FrozenEstimator(one), n_iter=1) for one in (model, DBN((4,), n_iter=1).fit(frame)))
+    classifiers = (
+        DBNClassifier(FrozenEstimator(one), n_iter=1)
+        for one in (model, DBN((4,), n_iter=1).fit(frame))
+    )
     for call in (model.gibbs, *(lambda X, one=one: one.fit(X, Y) for one in classifiers)):
         call(frame)
         with pytest.raises(ValueError, match="must be in the same order"):
@@ -210,12 +260,19 @@ def test_iterations_done_are_counted() -> None:
     assert RBM(2, n_iter=3).fit(V).n_iter_ == 3
     assert RBM(2, n_iter=3).fit(V).partial_fit(V).partial_fit(V[:5]).n_iter_ == 5
     assert RBM(2).partial_fit(V).n_iter_ == 1
-    assert RBM(2, n_iter=3, method="random").fit(V).n_iter_ == DBN((2, 2), n_iter=3).fit(V).n_iter_ == 3
+    assert (
+        RBM(2, n_iter=3, method="random").fit(V).n_iter_
+        == DBN((2, 2), n_iter=3).fit(V).n_iter_
+        == 3
+    )
 
 
 @pytest.mark.parametrize("method", ["cd", "lea-mvd"])
 def test_functions_below_refuse_what_is_no_probability(method: str) -> None:
-    for call in (lambda: trained(method, 2 * V, 3), lambda: dbn.pretrain(2 * V, (5, 3), method=method)):
+    for call in (
+        lambda: trained(method, 2 * V, 3),
+        lambda: dbn.pretrain(2 * V, (5, 3), method=method),
+    ):
         with pytest.raises(ValueError, match=r"V must lie in \[0, 1\]"):
             call()
 
@@ -223,7 +280,12 @@ def test_functions_below_refuse_what_is_no_probability(method: str) -> None:
 @pytest.mark.parametrize(
     "model",
     [
-        *(RBM(2, n_iter=2), RBM(2, n_iter=2, method="random"), DBN((3, 2), n_iter=2), DBNClassifier(n_iter=2)),
+        *(
+            RBM(2, n_iter=2),
+            RBM(2, n_iter=2, method="random"),
+            DBN((3, 2), n_iter=2),
+            DBNClassifier(n_iter=2),
+        ),
         DBNClassifier(DBN((3, 2), n_iter=2).fit(V).layers_, n_iter=2),
     ],
 )
@@ -264,7 +326,12 @@ def test_progress_is_shown_where_it_is_asked_for(capsys: pytest.CaptureFixture[s
 
 @pytest.mark.parametrize("persistent", [False, True])
 def test_epochs_one_by_one_are_the_bits_of_a_fit(persistent: bool) -> None:
-    settings: dict[str, Any] = {"batch_size": 8, "persistent": persistent, "momentum_epochs": 2, "random_state": SEED}
+    settings: dict[str, Any] = {
+        "batch_size": 8,
+        "persistent": persistent,
+        "momentum_epochs": 2,
+        "random_state": SEED,
+    }
     whole, begun, model = (RBM(5, n_iter=n, **settings) for n in (4, 3, 1))
     whole.fit(V)
     for _ in range(4):
@@ -279,13 +346,21 @@ def test_an_epoch_more_takes_other_images(persistent: bool) -> None:
     for rows in (7, 45, 1, 30):
         before = model.partial_fit(V).components_
         assert not np.array_equal(model.partial_fit(V[:rows]).components_, before)
-    assert model.partial_fit(V.astype("float32")).components_.dtype == "float64", "that of the first images"
+    assert model.partial_fit(V.astype("float32")).components_.dtype == "float64", (
+        "that of the first images"
+    )
     with pytest.raises(ValueError, match="X has 8 features, but RBM is expecting 9"):
         model.partial_fit(V[:, 1:])
 
 
 def test_an_epoch_more_is_by_the_settings_of_its_time() -> None:
-    then: dict[str, Any] = {"learning_rate": 0.02, "momentum": 0.1, "batch_size": 7, "persistent": True, "cd_steps": 2}
+    then: dict[str, Any] = {
+        "learning_rate": 0.02,
+        "momentum": 0.1,
+        "batch_size": 7,
+        "persistent": True,
+        "cd_steps": 2,
+    }
     cd = ContrastiveDivergence(V, 5, seed=SEED)
     cd.fit(2)
     cd.go_on_with(V, CDSettings(**then))
@@ -293,10 +368,14 @@ def test_an_epoch_more_is_by_the_settings_of_its_time() -> None:
     assert same(model.partial_fit(V).parameters_, cd.epoch())
 
 
-def test_an_epoch_has_as_many_updates_as_mini_batches_of_the_size_that_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_epoch_has_as_many_updates_as_mini_batches_of_the_size_that_is_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     sizes, update = [], ContrastiveDivergence._update
     monkeypatch.setattr(
-        ContrastiveDivergence, "_update", lambda cd, batch, *rest: sizes.append(len(batch)) or update(cd, batch, *rest)
+        ContrastiveDivergence,
+        "_update",
+        lambda cd, batch, *rest: sizes.append(len(batch)) or update(cd, batch, *rest),
     )
     model = RBM(5, n_iter=1, batch_size=20, random_state=SEED).fit(V)
     for size in (11, 30):
@@ -305,9 +384,12 @@ def test_an_epoch_has_as_many_updates_as_mini_batches_of_the_size_that_is_set(mo
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("n_hidden", 6), ("weight_scale", 2), ("random_state", 1), ("learning_rate", 1e308)]
+    ("name", "value"),
+    [("n_hidden", 6), ("weight_scale", 2), ("random_state", 1), ("learning_rate", 1e308)],
 )
-def test_what_a_training_cannot_go_on_with_is_refused_and_changes_nothing(name: str, value: Any) -> None:
+def test_what_a_training_cannot_go_on_with_is_refused_and_changes_nothing(
+    name: str, value: Any
+) -> None:
     model, twin = (RBM(5, batch_size=5, random_state=SEED).partial_fit(V) for _ in "ab")
     with pytest.raises(ValueError, match=name):
         model.set_params(**{name: value}).partial_fit(V)
@@ -321,7 +403,9 @@ def test_an_optimizer_has_no_epoch_more() -> None:
         model.partial_fit(V)
     assert str(told.value.__cause__) == "partial_fit needs method='cd', got 'lea-mvd'"
     begun = model.set_params(method="cd").partial_fit(V)
-    assert same(begun.parameters_, RBM(5, random_state=SEED).partial_fit(V).parameters_), "from the start"
+    assert same(begun.parameters_, RBM(5, random_state=SEED).partial_fit(V).parameters_), (
+        "from the start"
+    )
 
 
 # ---- a classifier
@@ -339,10 +423,14 @@ def tuned(**changes: Any) -> tuple[Any, list[float]]:
     return steps[-1][0], [loss for _, loss in steps]
 
 
-@pytest.mark.parametrize("changes", [{}, *({n: v} for n, v in zip(SECTION_8, (7, 0.1, 7, 7, 0.1), strict=True))])
+@pytest.mark.parametrize(
+    "changes", [{}, *({n: v} for n, v in zip(SECTION_8, (7, 0.1, 7, 7, 0.1), strict=True))]
+)
 def test_a_classifier_is_the_network_of_section_8(changes: dict[str, Any]) -> None:
     network, losses = tuned(**changes)
-    model = DBNClassifier(STACK, **TUNED | {SECTION_8[name]: value for name, value in changes.items()}).fit(V, Y)
+    model = DBNClassifier(
+        STACK, **TUNED | {SECTION_8[name]: value for name, value in changes.items()}
+    ).fit(V, Y)
     assert np.array_equal(model.predict_proba(V), network.predict_proba(V))
     assert np.array_equal(model.predict(V), network.predict(V))
     assert (model.loss_curve_, model.n_iter_, model.n_features_in_) == (losses, len(losses), 9)
@@ -356,17 +444,22 @@ def test_two_classes_share_one_logistic_unit() -> None:
     W, c = model.network_.coefs_, model.network_.intercepts_
     P = expit(c[2] + expit(c[1] + expit(c[0] + V @ W[0]) @ W[1]) @ W[2])
     np.testing.assert_allclose(model.predict_proba(V), np.hstack([1 - P, P]))
-    assert model.loss_curve_[0] == pytest.approx(np.log(2)), "of one mini-batch, before the first update"
+    assert model.loss_curve_[0] == pytest.approx(np.log(2)), (
+        "of one mini-batch, before the first update"
+    )
     assert np.array_equal(model.predict(V), P[:, 0] > 0.5)
 
 
-def test_a_stack_is_trained_by_the_first_seed_or_taken_as_pretrained(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stack_is_trained_by_the_first_seed_or_taken_as_pretrained(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     fitted = DBN((6, 4), n_iter=3, random_state=SEED).fit(V)
     for given in (DBN((6, 4), n_iter=3), FrozenEstimator(fitted), fitted.layers_, tuple(STACK)):
         model = clone(DBNClassifier(given, **TUNED)).fit(V, Y)
         assert model.loss_curve_ == tuned()[1]
         assert all(map(same, fitted.layers_ + model.layers_, STACK + STACK))
-        monkeypatch.setattr(estimators, "pretrain", None)  # clones of the others are not trained again
+        # clones of the others are not trained again
+        monkeypatch.setattr(estimators, "pretrain", None)
     monkeypatch.undo()
     for own in (DBN((6, 4), n_iter=3, random_state=5), RBM(6, n_iter=3, random_state=5)):
         model = DBNClassifier(own, **TUNED).fit(V, Y)
@@ -377,22 +470,33 @@ def test_a_stack_is_trained_by_the_first_seed_or_taken_as_pretrained(monkeypatch
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_arithmetic_is_that_of_the_images_fitted_on(dtype: str) -> None:
     model = DBNClassifier(STACK, **TUNED).fit(V.astype(dtype), Y)
-    assert {a.dtype for a in model.network_.coefs_ + model.network_.intercepts_} == {np.dtype(dtype)}
+    assert {a.dtype for a in model.network_.coefs_ + model.network_.intercepts_} == {
+        np.dtype(dtype)
+    }
     assert model.predict_proba(V).dtype == model.predict_proba(V.astype("float32")).dtype == dtype
 
 
 @pytest.mark.parametrize(
     ("changes", "error", "told"),
     [
-        ({"dbn": FrozenEstimator(DBN())}, TypeError, "dbn must be a DBN or RBM, a FrozenEstimator of a fitted one"),
+        (
+            {"dbn": FrozenEstimator(DBN())},
+            TypeError,
+            "dbn must be a DBN or RBM, a FrozenEstimator of a fitted one",
+        ),
         ({"dbn": []}, TypeError, "dbn must be"),
         ({"dbn": STACK[1:]}, ValueError, r"X must have shape \(m, 6\), as dbn, got \(45, 9\)"),
         ({"dbn": STACK[:1] * 2}, ValueError, r"\(m, 9\), got \(1, 6\)"),
-        *(({name: 0}, ValueError, f"{name} must be") for name in ("n_iter", "learning_rate", "batch_size")),
+        *(
+            ({name: 0}, ValueError, f"{name} must be")
+            for name in ("n_iter", "learning_rate", "batch_size")
+        ),
         ({"momentum": 1}, ValueError, "momentum must be .* < 1"),
     ],
 )
-def test_what_a_classifier_cannot_use_is_refused(changes: dict[str, Any], error: type[Exception], told: str) -> None:
+def test_what_a_classifier_cannot_use_is_refused(
+    changes: dict[str, Any], error: type[Exception], told: str
+) -> None:
     with pytest.raises(error, match=told):
         DBNClassifier(**{"dbn": STACK, **changes}).fit(V, Y)
 
@@ -407,10 +511,14 @@ def test_one_class_is_too_few_and_no_training_goes_on() -> None:
 def test_fine_tuned_networks_multiply_on_one_thread() -> None:
     """So that bits do not depend on the number of threads."""
     model = DBNClassifier(STACK, **TUNED).fit(V, Y)
-    threads = lambda *_: {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}  # noqa: E731
+
+    def threads(*_: Any) -> set[int]:
+        return {part["num_threads"] for part in threadpool_info() if part["user_api"] == "blas"}
+
     model.network_.fit = model.network_.predict_proba = threads
     with threadpool_limits(2, user_api="blas"):
-        assert {*dbn.fitted(model.network_, V, Y), *model.predict_proba(V)} <= {1}  # none where no library is known
+        # none where no library is known
+        assert {*dbn.fitted(model.network_, V, Y), *model.predict_proba(V)} <= {1}
 
 
 # ---- with scikit-learn's tools
@@ -428,7 +536,10 @@ def test_pickled_bit_for_bit_and_cloned(model: Any) -> None:
     again = pickle.loads(pickle.dumps(model.fit(V, Y)))
     assert np.array_equal(getattr(again, said)(V), getattr(model, said)(V))
     assert again.get_params() == model.get_params()
-    alive, more = weakref.ref(X := np.concatenate([V] * 10)), clone(model).fit(X, np.concatenate([Y] * 10))
+    alive, more = (
+        weakref.ref(X := np.concatenate([V] * 10)),
+        clone(model).fit(X, np.concatenate([Y] * 10)),
+    )
     del X
     assert alive() is None, "no images in it"
     assert len(pickle.dumps(more)) == pytest.approx(len(pickle.dumps(model)), abs=V.nbytes / 10)
@@ -448,7 +559,9 @@ def test_a_generator_is_drawn_from() -> None:
     for kind, draw in ((np.random.default_rng, "integers"), (np.random.RandomState, "randint")):
         model, twin = RBM(5, n_iter=1, random_state=kind(3)), kind(3)
         for _ in range(2):  # each training draws another seed
-            assert same(model.fit(V).parameters_, drawn(getattr(twin, draw)(2**64, dtype=np.uint64)))
+            assert same(
+                model.fit(V).parameters_, drawn(getattr(twin, draw)(2**64, dtype=np.uint64))
+            )
 
 
 def test_without_a_random_state_numpys_global_one_is_drawn_from() -> None:
@@ -483,7 +596,19 @@ def test_the_page_runs_as_printed(
         for block in blocks:
             exec(block, names)
             said.append(capsys.readouterr().out.splitlines())
-    _, learned, classified, stacked, searched, finer, tuned_once, drawn_digits, compared, likely, saved = said
+    (
+        _,
+        learned,
+        classified,
+        stacked,
+        searched,
+        finer,
+        tuned_once,
+        drawn_digits,
+        compared,
+        likely,
+        saved,
+    ) = said
     assert learned[0].startswith("(450, 100) (100, 64) -")
     assert min(map(float, classified[0].split())) > 0.9
     assert stacked[0].startswith("[(64, 100), (100, 50)] ")
@@ -494,7 +619,9 @@ def test_the_page_runs_as_printed(
     assert plt.imread(tmp_path / "digits.png").shape == (8, 80, 4)
     errors = {line.split()[0]: float(line.split()[1]) for line in compared}
     assert list(errors) == ["cd", "lea-mvd", "sep-cma-es", "random"]
-    assert 2 * errors["cd"] < min(error for method, error in errors.items() if method != "cd"), "lowest by far"
+    assert 2 * errors["cd"] < min(error for method, error in errors.items() if method != "cd"), (
+        "lowest by far"
+    )
     estimate, error, independent = map(float, likely[0].split())
     assert independent + 10 * error < estimate < 0, "independent pixels are the least"
     assert saved == ["True"]

@@ -1,4 +1,6 @@
-"""Workers change nothing but who calls the function: threads, processes, executors, whatever happens in them."""
+"""Workers change nothing but who calls the function: threads, processes, executors, whatever
+happens in them.
+"""
 
 import multiprocessing.pool
 import os
@@ -59,14 +61,19 @@ def test_processes_give_the_same_bits_for_any_function(tmp_path: Path) -> None:
 
 def test_processes_are_others_and_as_many_as_are_asked_for() -> None:
     for workers, here in ((1, True), (2, False)):
-        evaluate = Evaluation(lambda x: x.fill(0) or os.getpid(), (), vectorized=False, workers=workers)
-        found = set(evaluate(np.zeros((20, 200_000))).astype(int).tolist())  # large ones can be written to as well
+        evaluate = Evaluation(
+            lambda x: x.fill(0) or os.getpid(), (), vectorized=False, workers=workers
+        )
+        # large ones can be written to as well
+        found = set(evaluate(np.zeros((20, 200_000))).astype(int).tolist())
         assert len(found) <= workers
         assert (os.getpid() in found) is here
 
 
 def test_each_process_gets_some_rows() -> None:
-    sizes = Evaluation(lambda X: np.full(len(X), len(X)), (), vectorized=True, workers=2)(np.zeros((7, 3)))
+    sizes = Evaluation(lambda X: np.full(len(X), len(X)), (), vectorized=True, workers=2)(
+        np.zeros((7, 3))
+    )
     assert sizes.tolist() == [4] * 4 + [3] * 3
 
 
@@ -98,7 +105,8 @@ import os, signal, sys, time
 import numpy as np
 import leamvd
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what runs in the background
+# a shell ignores it for what runs in the background
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def fun(x):
     with open(sys.argv[1] + f"/{os.getpid()}", "w"):
@@ -110,13 +118,20 @@ print(result.reason, flush=True)
 """
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes where Linux lists them")
-@pytest.mark.parametrize("how", ["SIGINT", "SIGKILL"])  # by name: Windows, where this is skipped, has but one of them
-def test_processes_end_with_ctrl_c_and_with_the_one_that_started_them(how: str, tmp_path: Path) -> None:
+@pytest.mark.skipif(
+    not Path("/proc/self/stat").exists(), reason="looks for processes where Linux lists them"
+)
+# by name: Windows, where this is skipped, has but one of them
+@pytest.mark.parametrize("how", ["SIGINT", "SIGKILL"])
+def test_processes_end_with_ctrl_c_and_with_the_one_that_started_them(
+    how: str, tmp_path: Path
+) -> None:
     script, seen = tmp_path / "script.py", tmp_path / "seen"
     script.write_text(SCRIPT, encoding="utf-8")
     seen.mkdir()
-    child = subprocess.Popen([sys.executable, str(script), str(seen)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    child = subprocess.Popen(
+        [sys.executable, str(script), str(seen)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     wait_until(lambda: len(list(seen.iterdir())) == 2)
     child.send_signal(signal.Signals[how])
     out, _ = child.communicate(timeout=60)
@@ -126,7 +141,10 @@ def test_processes_end_with_ctrl_c_and_with_the_one_that_started_them(how: str, 
 
 def alive(pid: int) -> bool:
     try:
-        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+        return (
+            Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+            != "Z"
+        )
     except FileNotFoundError:
         return False
 

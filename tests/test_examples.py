@@ -1,4 +1,6 @@
-"""The code that a reader copies, from the README and the page on functions of one's own: it runs as printed."""
+"""The code that a reader copies, from the README and the page on functions of one's own: it runs as
+printed.
+"""
 
 import re
 from pathlib import Path
@@ -14,7 +16,9 @@ from leamvd.optimizers.base import REASONS
 from leamvd.optimizers.reading import Reading
 
 ROOT = Path(__file__).parents[1]
-README, PAGE = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "book/optimize.md"))
+README, PAGE = (
+    (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "book/optimize.md")
+)
 
 
 def examples(text: str, *, torch: bool = False) -> list[str]:
@@ -25,7 +29,8 @@ def examples(text: str, *, torch: bool = False) -> list[str]:
 
 def run(printed: list[str]) -> dict[str, Any]:
     """Execute examples one after the other, and return all their names."""
-    names: dict[str, Any] = {"__name__": "examples"}  # so that what is for new processes alone is left out
+    # so that what is for new processes alone is left out
+    names: dict[str, Any] = {"__name__": "examples"}
     for example in printed:
         exec(example, names)
     return names
@@ -59,7 +64,9 @@ def test_a_module_of_pytorch_learns_as_the_readme_says() -> None:
     assert (said != names["labels"]).float().mean() == pytest.approx(names["trained"].fun)
 
 
-def test_the_page_on_your_function_runs_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_on_your_function_runs_as_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     names = run(examples(PAGE))
     assert names["bounded"].x.max() == 1, "clipped"
@@ -75,8 +82,14 @@ def test_the_page_on_your_function_runs_as_printed(tmp_path: Path, monkeypatch: 
 def test_the_page_and_the_docstring_have_each_reason_with_its_status() -> None:
     statuses = {reason: status for reason, (status, _) in REASONS.items()}
     rows = re.findall(r"^\| (-?\d) \| (.*?) \|", PAGE, re.MULTILINE)
-    on_page = [(reason, int(status)) for status, names in rows for reason in re.findall(r"`(\w+)`", names)]
-    told = re.findall(r'\(("\w+"(?:, "\w+")*): (-?\d)\)', " ".join((leamvd.minimize.__doc__ or "").split()))
-    in_docstring = [(reason, int(status)) for names, status in told for reason in re.findall(r"\w+", names)]
+    on_page = [
+        (reason, int(status)) for status, names in rows for reason in re.findall(r"`(\w+)`", names)
+    ]
+    told = re.findall(
+        r'\(("\w+"(?:, "\w+")*): (-?\d)\)', " ".join((leamvd.minimize.__doc__ or "").split())
+    )
+    in_docstring = [
+        (reason, int(status)) for names, status in told for reason in re.findall(r"\w+", names)
+    ]
     for found in (on_page, in_docstring):
         assert sorted(found) == sorted(statuses.items())

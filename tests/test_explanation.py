@@ -1,4 +1,6 @@
-"""Section 10: what slope and curvature say of searches, on small runs and on tables with known answers."""
+"""Section 10: what slope and curvature say of searches, on small runs and on tables with known
+answers.
+"""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -16,7 +18,15 @@ from leamvd.paper.layers import rbms
 from leamvd.paper.results import Result, read_recorded
 
 METHODS = ("lea-mvd:sigma0=0.01", "lea-mvd:sigma0=0.3")
-MODEL = {"sigma": 0.01, "n_pairs": 5, "value": 9.0, "slope": 3.0, "curvature": 50.0, "scatter": 1.0, "lower": 0.5}
+MODEL = {
+    "sigma": 0.01,
+    "n_pairs": 5,
+    "value": 9.0,
+    "slope": 3.0,
+    "curvature": 50.0,
+    "scatter": 1.0,
+    "lower": 0.5,
+}
 SMALL = {"n_images": 60, "layers": (6, 4), "seeds": (0, 1), "methods": METHODS, "n_gen": 4}
 
 
@@ -55,7 +65,9 @@ def test_settings_take_effect_and_bad_ones_are_refused(found) -> None:
     with pytest.raises(ValueError, match="n_pairs"):
         explanation.tables("recorded", n_pairs=30)
     pairs = pd.DataFrame({"sigma": [0.004, 0.019]})
-    assert explanation.near_reference(pairs)["sigma"].tolist() == [0.019], "nearest to 0.01 by its logarithm"
+    assert explanation.near_reference(pairs)["sigma"].tolist() == [0.019], (
+        "nearest to 0.01 by its logarithm"
+    )
 
 
 def test_searches_start_where_the_pairs_were_measured(found) -> None:
@@ -63,7 +75,9 @@ def test_searches_start_where_the_pairs_were_measured(found) -> None:
         first = predicted[predicted["iteration"] == 0].set_index(SEARCH)["best"]
         start = found.runs[found.runs["iteration"] == 0].set_index(SEARCH)["mean_field"]
         own = (
-            first.index if predicted is found.retrodictions else first[first.index.get_level_values("layer") == 1].index
+            first.index
+            if predicted is found.retrodictions
+            else first[first.index.get_level_values("layer") == 1].index
         )
         np.testing.assert_allclose(first[own], start[own], rtol=1e-9)
 
@@ -76,20 +90,31 @@ def test_predictions_need_no_search(folder) -> None:
     for name, trainers in (("surrogates", {"cd"}), ("retrodictions", {"cd", "lea-mvd"})):
         columns, calls = planned[name]
         upper = [call for label, call in calls.items() if label[columns.index("layer")] == 2]
-        used = [other.arguments for call in upper for other in behind(call) if "trainer" in other.arguments]
+        used = [
+            other.arguments
+            for call in upper
+            for other in behind(call)
+            if "trainer" in other.arguments
+        ]
         assert {own["trainer"] for own in used} == trainers
         assert {own["reading"].n_gen for own in used if own["trainer"] == "cd"} == {1}
 
 
 def test_a_surrogate_is_its_layers_search_along_its_seeds_direction() -> None:
-    """Of the step size nearest to 0.01; f(x0) + slope y_1 + curvature |y|^2 / (2 n) in plain NumPy."""
+    """Of the step size nearest to 0.01; f(x0) + slope y_1 + curvature |y|^2 /
+    (2 n) in plain NumPy.
+    """
     pairs = Result(pd.DataFrame([MODEL | {"sigma": 0.1, "slope": 1.0}, MODEL]), {"x0": np.ones(20)})
     study = Settings().changed(dtype="float64", n_gen=5)
-    opt = study.training.optimizer("lea-mvd", np.ones(20), reading=study.reading, seed=layer_seed(3, 2))
+    opt = study.training.optimizer(
+        "lea-mvd", np.ones(20), reading=study.reading, seed=layer_seed(3, 2)
+    )
     direction, best = np.random.default_rng(3).standard_normal(20), [9.0]
     for _ in range(5):
         Y = (X := opt.ask()) - 1
-        opt.tell(X, 9 + 3 * Y @ direction / np.linalg.norm(direction) + 50 / 40 * (Y**2).sum(axis=1))
+        opt.tell(
+            X, 9 + 3 * Y @ direction / np.linalg.norm(direction) + 50 / 40 * (Y**2).sum(axis=1)
+        )
         best.append(opt.best_fun)
     found = explanation.surrogate(pairs, 2, 3, study.training, study.reading).rows["best"]
     assert found.tolist() == pytest.approx(best)
@@ -102,7 +127,11 @@ def test_a_surrogate_has_the_same_bits_on_any_number_of_threads() -> None:
     for threads in (1, 2):
         with threadpool_limits(threads):
             pairs = Result(pd.DataFrame([MODEL]), {"x0": x0})
-            ends.append(explanation.surrogate(pairs, 1, 0, study.training, study.reading).rows["best"].tolist())
+            ends.append(
+                explanation.surrogate(pairs, 1, 0, study.training, study.reading)
+                .rows["best"]
+                .tolist()
+            )
     assert ends[0] == ends[1]
 
 
@@ -130,10 +159,14 @@ def test_a_gradient_step_ends_at_the_lowest_point_of_its_line() -> None:
 
 @pytest.mark.parametrize(("end", "tolerance"), [("", 0), ("_28x28", 1e-6)])
 def test_predictions_were_recorded_before_their_searches(end: str, tolerance: float) -> None:
-    """On large layers several BLAS threads had rounded the predictions; in the later study there was one."""
+    """On large layers several BLAS threads had rounded the predictions; in the later study there
+    was one.
+    """
     for table, by in (("pairs", ["sigma"]), ("surrogates", ["method", "iteration"])):
         first, then = (
-            read_recorded(f"{name}{end}", table).sort_values(["layer", "seed", *by], ignore_index=True)
+            read_recorded(f"{name}{end}", table).sort_values(
+                ["layer", "seed", *by], ignore_index=True
+            )
             for name in ("predictions", "explanation")
         )
         pd.testing.assert_frame_equal(first, then[first.columns], rtol=tolerance, atol=0)
@@ -149,7 +182,9 @@ def test_theory_of_pairs() -> None:
     assert found["scatter_share"] == 0.2
     for name, value in QUALITIES.items():
         assert found[f"gain {name}"] == pytest.approx(100 * value * 3**2 / (2 * 50) / 20)
-    assert QUALITIES["paper"] == pytest.approx(local_model.quality(np.arange(24, 0, -1) ** 1.5)), "Eq. 1"
+    assert QUALITIES["paper"] == pytest.approx(local_model.quality(np.arange(24, 0, -1) ** 1.5)), (
+        "Eq. 1"
+    )
 
 
 def test_generations_compound() -> None:
@@ -157,24 +192,39 @@ def test_generations_compound() -> None:
     gains = {"gain paper": [1.0, 4.0, 3.0], "gain best": [200.0, 200.0, 1.0]}  # geometric means
     found = explanation.reach(table.assign(**gains)).loc["a", 1, "own"]
     assert found["paper mean"] == pytest.approx(100 * (1 - 0.98**GENERATIONS))
-    assert found["best mean"] == 100, "an error cannot fall below zero, and other step sizes do not count"
+    assert found["best mean"] == 100, (
+        "an error cannot fall below zero, and other step sizes do not count"
+    )
 
 
 def test_predicted_beside_measured() -> None:
     one, other = "lea-mvd:sigma0=0.01", "lea-mvd:sigma0=0.3+reset=off"
     still, ends = (
         [(10, 10)] * 3,
-        {"runs": [(10, 11, 8), (10, 5, 6), (10, 10, 10, 10, 7)], "before": [(10, -5), (10, 9), (10, 10)]},
+        {
+            "runs": [(10, 11, 8), (10, 5, 6), (10, 10, 10, 10, 7)],
+            "before": [(10, -5), (10, 9), (10, 10)],
+        },
     )
     runs, before, after = (
         made({("a", 1, one): own, ("a", 1, other): still}, column)
         for own, column in ((ends["runs"], "mean_field"), (ends["before"], "best"), (still, "best"))
     )
-    both = explanation.predicted_and_measured(Tables(pd.DataFrame(), before, after, runs)).set_index("method")
+    both = explanation.predicted_and_measured(
+        Tables(pd.DataFrame(), before, after, runs)
+    ).set_index("method")
     assert both["measured"].tolist() == pytest.approx([30, 0])
-    assert both.loc[one, ["low", "high"]].tolist() == pytest.approx([30 - 24.841, 30 + 24.841], rel=1e-4)
-    assert both["predicted"].tolist() == pytest.approx([110 / 3, 0]), "100 where a surrogate falls below zero"
-    assert both.loc[one, ["share predicted", "share retrodicted", "share measured"]].tolist() == [2 / 3, 0, 1]
+    assert both.loc[one, ["low", "high"]].tolist() == pytest.approx(
+        [30 - 24.841, 30 + 24.841], rel=1e-4
+    )
+    assert both["predicted"].tolist() == pytest.approx([110 / 3, 0]), (
+        "100 where a surrogate falls below zero"
+    )
+    assert both.loc[one, ["share predicted", "share retrodicted", "share measured"]].tolist() == [
+        2 / 3,
+        0,
+        1,
+    ]
     assert both[["sigma0", "reset"]].values.tolist() == [[0.01, True], [0.3, False]]
     few = Tables(pd.DataFrame(), *(table[table["seed"] < 2] for table in (before, after, runs)))
     ends = explanation.predicted_and_measured(few)[["low", "high"]]
@@ -182,17 +232,32 @@ def test_predicted_beside_measured() -> None:
 
 
 def test_predictions_are_scored_over_the_settings_that_all_last_steps_have() -> None:
-    """abs ln((p + 0.1) / (m + 0.1)) is ln 2 for predicted 0.1 and measured 0.3 or 0, and 0 where both are equal."""
-    one, off, alone = "lea-mvd:sigma0=0.01", "lea-mvd:sigma0=0.01+perturbation=off", "lea-mvd:sigma0=0.3"
+    """abs ln((p + 0.1) / (m + 0.1)) is ln 2 for predicted 0.1 and measured 0.3 or 0, and 0 where
+    both are equal.
+    """
+    one, off, alone = (
+        "lea-mvd:sigma0=0.01",
+        "lea-mvd:sigma0=0.01+perturbation=off",
+        "lea-mvd:sigma0=0.3",
+    )
 
     def ends(*falls: float) -> list[tuple[float, float]]:
         return [(100.0, 100.0 - fall) for fall in falls]
 
-    runs = {("a", 1, one): ends(0.3, 0.3, 0, 0.1), ("a", 1, off): ends(0.3, 0, 0.3), ("a", 1, alone): ends(9, 9, 9)}
+    runs = {
+        ("a", 1, one): ends(0.3, 0.3, 0, 0.1),
+        ("a", 1, off): ends(0.3, 0, 0.3),
+        ("a", 1, alone): ends(9, 9, 9),
+    }
     said = {label: ends(*[0.1] * len(own)) for label, own in runs.items()}
     measured = Tables(pd.DataFrame(), made(said, "best"), pd.DataFrame(), made(runs, "mean_field"))
     entry, other = explanation.scored(measured).to_dict("records")
-    assert (entry["noise"], entry["searches"], other["noise"], other["searches"]) == ("entry", 3, "off", 3)
+    assert (entry["noise"], entry["searches"], other["noise"], other["searches"]) == (
+        "entry",
+        3,
+        "off",
+        3,
+    )
     for row in (entry, other):
         assert row["right"] == row["left"] == pytest.approx(2 / 3)
         assert [row["low"], row["error"], row["high"]] == pytest.approx([np.log(2)] * 3)
@@ -207,19 +272,26 @@ def test_factors_raise_a_layers_error_by_what_many_more_draws_say() -> None:
     row, V, x0 = around_a_first_layer("rises")
     objective, rng = ReconstructionObjective(V, 6), np.random.default_rng(5)
     hit = rng.random((2_000, len(x0))) < 0.02
-    rises = 100 * (objective(x0 * np.where(hit, rng.uniform(0.5, 1.5, hit.shape), 1)) / objective(x0[None]) - 1)
+    rises = 100 * (
+        objective(x0 * np.where(hit, rng.uniform(0.5, 1.5, hit.shape), 1)) / objective(x0[None]) - 1
+    )
     assert abs(row["rise"] - rises.mean()) < 5 * rises.std() / np.sqrt(72)
     assert abs(row["lower"] - (rises < 0).mean()) < 5 * 0.5 / np.sqrt(72)
 
 
 def test_when_searches_leave_their_start() -> None:
     left = (7, 1, 8, np.inf)
-    runs = made({("a", 1, "lea-mvd"): [[10.0 if i < at else 9.0 - i for i in range(9)] for at in left]}, "mean_field")
+    runs = made(
+        {("a", 1, "lea-mvd"): [[10.0 if i < at else 9.0 - i for i in range(9)] for at in left]},
+        "mean_field",
+    )
     assert explanation.falls(runs, "mean_field")["left"].tolist() == [*left]
 
 
 def test_which_recorded_searches_should_have_left_their_start() -> None:
-    """Runs whose pairs are not measured do not count, nor do other methods, nor the first layer twice."""
+    """Runs whose pairs are not measured do not count, nor do other methods, nor the first layer
+    twice.
+    """
     still, falls = (10.0, 10.0), (10.0, 9.0)
     ends = {("a", 1, "lea-mvd"): [falls, falls, still], ("a", 2, "lea-mvd"): [falls, still, still]}
     runs = made(ends | {("a", 2, "cd"): [falls] * 3}, "mean_field").drop(columns="study")
@@ -231,7 +303,9 @@ def test_which_recorded_searches_should_have_left_their_start() -> None:
 
 
 def test_the_fall_that_is_needed() -> None:
-    """By last errors, not by the lowest; on shared inputs of layers above the first, and beside CD alone."""
+    """By last errors, not by the lowest; on shared inputs of layers above the first, and beside CD
+    alone.
+    """
     ends = {("", 2, "cd"): [(9e4, 1e4, 2e4), (9e4, 1e4, 4e4)]}
     ends |= {("", 2, "lea-mvd"): [(8e4, 6e4, 7e4), (12e4, 9e4, 10.5e4)]}
     runs = made(ends, "mean_field").assign(n_images=20_000)
@@ -245,32 +319,42 @@ def test_the_fall_that_is_needed() -> None:
         needed = found.loc["cd", "needed"]
         assert needed == pytest.approx(100 * (1 - np.sqrt(2e4 * 4e4 / (8e4 * 12e4))))
         assert found.loc["cd", "low"] < needed < found.loc["cd", "high"]
-    assert found.loc["5,000", "needed"] == pytest.approx(100 * (1 - 20_000 / np.sqrt(8e4 * 12e4))), (
-        "twice, 20,000 images"
-    )
+    assert found.loc["5,000", "needed"] == pytest.approx(
+        100 * (1 - 20_000 / np.sqrt(8e4 * 12e4))
+    ), "twice, 20,000 images"
 
 
 def test_what_is_needed_is_out_of_reach_beyond_the_furthest() -> None:
     asked = [("x", 60.0, 60.0, 50.0), ("y", 0.0, 90.0, 85.0), ("z", 0.0, 80.0, 70.0)]
-    needed = pd.DataFrame(asked, columns=["below", "fell", "needed", "low"]).assign(study="a", layer=1, inputs="own")
+    needed = pd.DataFrame(asked, columns=["below", "fell", "needed", "low"]).assign(
+        study="a", layer=1, inputs="own"
+    )
     place = pd.MultiIndex.from_tuples([("a", 1, "own")], names=explanation.LAYER)
     bound = pd.DataFrame({"best high": [50.0], "paper mean": [20.0]}, place)
     found = explanation.answers(needed, bound, 2.0)
     assert found["furthest"].tolist() == pytest.approx([75] * 3), "the half of a half is left"
     assert found["answer"].tolist() == ["reached", "out of reach", "not reached"]
-    both = pd.DataFrame({"study": "a", "layer": 1, "inputs": "own", "sigma0": [0.1, 0.2], "measured": [36.0, 5.0]})
+    both = pd.DataFrame(
+        {"study": "a", "layer": 1, "inputs": "own", "sigma0": [0.1, 0.2], "measured": [36.0, 5.0]}
+    )
     row = explanation.times_faster(bound, both).loc["a", 1, "own"]
     assert row["times"] == pytest.approx(2), "36 % is 20 % twice"
     assert row["sigma0"] == 0.1
 
 
 def test_falls_of_ever_larger_layers_are_those_of_the_best_setting() -> None:
-    pairs = pd.DataFrame({"n_hidden": [5, 5, 9, 9], "seed": [0, 1, 0, 1], "n_var": [50, 50, 90, 90], "value": 100.0})
+    pairs = pd.DataFrame(
+        {"n_hidden": [5, 5, 9, 9], "seed": [0, 1, 0, 1], "n_var": [50, 50, 90, 90], "value": 100.0}
+    )
     ends = {(5, "a"): (90, 80), (5, "b"): (95, 95), (9, "a"): (100, 100), (9, "b"): (70, -10)}
-    rows = [(n, method, seed, end) for (n, method), own in ends.items() for seed, end in enumerate(own)]
+    rows = [
+        (n, method, seed, end) for (n, method), own in ends.items() for seed, end in enumerate(own)
+    ]
     searches = pd.DataFrame(rows, columns=["n_hidden", "method", "seed", "best"])
     steps = pairs.assign(best=[50.0, 40, 30, 20])
-    found = explanation.scaling(pairs, searches, searches.rename(columns={"best": "mean_field"}), steps)
+    found = explanation.scaling(
+        pairs, searches, searches.rename(columns={"best": "mean_field"}), steps
+    )
     means = found.pivot(index="n_var", columns="kind", values="mean")
     assert means["measured"].tolist() == means["predicted"].tolist() == pytest.approx([15, 65])
     assert means["one gradient step"].tolist() == pytest.approx([55, 75])
@@ -283,11 +367,19 @@ def test_summary_compares_with_the_recorded_run_of_the_same_settings(found) -> N
     assert same["ratio"].tolist() == pytest.approx([1] * len(same))
 
 
-def test_gains_are_plotted_alike_on_both_axes_and_what_is_needed_in_the_color_of_its_layer() -> None:
-    falls = {"predicted": [0.1, 3.0, 20.0], "retrodicted": [0.2, 2.0, 30.0], "measured": [0.0, 4.0, 25.0]}
+def test_gains_are_plotted_alike_on_both_axes_and_what_is_needed_in_the_color_of_its_layer() -> (
+    None
+):
+    falls = {
+        "predicted": [0.1, 3.0, 20.0],
+        "retrodicted": [0.2, 2.0, 30.0],
+        "measured": [0.0, 4.0, 25.0],
+    }
     both = pd.DataFrame(falls).assign(study="mnist-7x7", layer=[1, 2, 3], reset=True)
     both = both.assign(low=both["measured"] * 0.9, high=both["measured"] * 1.1)
-    asked = pd.DataFrame({"study": "mnist-7x7", "layer": [1, 2, 3], "below": "cd", "needed": [50.0, 60.0, 70.0]})
+    asked = pd.DataFrame(
+        {"study": "mnist-7x7", "layer": [1, 2, 3], "below": "cd", "needed": [50.0, 60.0, 70.0]}
+    )
     figure = explanation.plot_gains(both, asked)
     plt.close(figure)
     assert_sound(figure)
@@ -296,9 +388,19 @@ def test_gains_are_plotted_alike_on_both_axes_and_what_is_needed_in_the_color_of
         assert max(ax.get_xlim()) > 70
         at = ax.transData.transform([(fall, fall) for fall in (0, 1, np.sqrt(10), 10, 100)])
         below, *decades = np.diff(at[:, 0])
-        assert decades == pytest.approx([decades[2] / 2, decades[2] / 2, decades[2]]), "logarithmic from one percent on"
+        assert decades == pytest.approx([decades[2] / 2, decades[2] / 2, decades[2]]), (
+            "logarithmic from one percent on"
+        )
         assert below < 1.2 * decades[2], "and linear below"
-        points = {line.get_xydata()[0][0]: line.get_color() for line in ax.lines if line.get_marker() != "None"}
+        points = {
+            line.get_xydata()[0][0]: line.get_color()
+            for line in ax.lines
+            if line.get_marker() != "None"
+        }
         assert [*points] == both[kind].tolist()
-        needed = {line.get_ydata()[0]: line.get_color() for line in ax.lines if line.get_transform() != ax.transData}
+        needed = {
+            line.get_ydata()[0]: line.get_color()
+            for line in ax.lines
+            if line.get_transform() != ax.transData
+        }
         assert needed == dict(zip(asked["needed"], points.values(), strict=True))

@@ -10,7 +10,16 @@ from pathlib import Path
 import numpy as np
 import pooch
 import pytest
-from idx_files import NAMES, TEST_IMAGES, TEST_LABELS, TRAIN_IMAGES, TRAIN_LABELS, contents, fake_files, write
+from idx_files import (
+    NAMES,
+    TEST_IMAGES,
+    TEST_LABELS,
+    TRAIN_IMAGES,
+    TRAIN_LABELS,
+    contents,
+    fake_files,
+    write,
+)
 
 from leamvd.data import mnist
 from leamvd.data.images import known, load
@@ -21,9 +30,13 @@ from leamvd.data.mnist import DataError, fetch_mnist
 def files(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
     """Small files that stand for MNIST: their hashes are the ones expected."""
     files = fake_files()
-    unpacked = {name.removesuffix(".gz"): gzip.decompress(content) for name, content in files.items()}
+    unpacked = {
+        name.removesuffix(".gz"): gzip.decompress(content) for name, content in files.items()
+    }
     for digests, known_files in (("MNIST_SHA256", files), ("UNPACKED_SHA256", unpacked)):
-        monkeypatch.setattr(mnist, digests, {n: hashlib.sha256(c).hexdigest() for n, c in known_files.items()})
+        monkeypatch.setattr(
+            mnist, digests, {n: hashlib.sha256(c).hexdigest() for n, c in known_files.items()}
+        )
     return files
 
 
@@ -36,22 +49,36 @@ def test_mnist_from_a_folder_is_verified_and_never_written(
     assert fetch_mnist() == folder
     data = load("mnist", side=7)
     np.testing.assert_array_equal(data.train, load(folder, side=7).train)
-    write(folder, {TRAIN_LABELS: files[TRAIN_LABELS][:-1], TEST_LABELS: files[TEST_LABELS][:-1] + b"?"})
+    write(
+        folder,
+        {TRAIN_LABELS: files[TRAIN_LABELS][:-1], TEST_LABELS: files[TEST_LABELS][:-1] + b"?"},
+    )
     (folder / TEST_IMAGES).unlink()
     before = contents(folder)
-    for call, by in ((lambda: load("mnist"), "LEAMVD_DATA_DIR"), (lambda: fetch_mnist(folder), "source")):
+    for call, by in (
+        (lambda: load("mnist"), "LEAMVD_DATA_DIR"),
+        (lambda: fetch_mnist(folder), "source"),
+    ):
         with pytest.raises(DataError, match=re.escape(f"{folder} (named by {by})")) as caught:
             call()
-        found = re.findall(r"^  (\S+): (truncated or altered|missing)", str(caught.value), re.MULTILINE)
-        assert dict(found) == {TRAIN_LABELS: "truncated or altered", TEST_LABELS: "truncated or altered",
-                               TEST_IMAGES: "missing"}  # fmt: skip
+        found = re.findall(
+            r"^  (\S+): (truncated or altered|missing)", str(caught.value), re.MULTILINE
+        )
+        assert dict(found) == {
+            TRAIN_LABELS: "truncated or altered",
+            TEST_LABELS: "truncated or altered",
+            TEST_IMAGES: "missing",
+        }
     assert contents(folder) == before
 
 
 def test_mnist_is_taken_unpacked_and_its_checksum_stays(
     tmp_path: Path, files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    unpacked = {name[:-3].replace("-idx", ".idx"): gzip.decompress(content) for name, content in files.items()}
+    unpacked = {
+        name[:-3].replace("-idx", ".idx"): gzip.decompress(content)
+        for name, content in files.items()
+    }
     folder = write(tmp_path / "unpacked", unpacked | {TEST_LABELS: files[TEST_LABELS]})
     monkeypatch.setenv("LEAMVD_DATA_DIR", str(folder))
     data = load("mnist", side=7)
@@ -133,7 +160,11 @@ MISBEHAVIOR = ["404", "500", "truncated", "altered", "silent", "stalled", "refus
 
 @pytest.mark.parametrize("misbehavior", MISBEHAVIOR)
 def test_a_failed_download_says_why_leaves_nothing_and_the_next_mirror_is_tried(
-    misbehavior: str, server: Server, cache: Path, files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+    misbehavior: str,
+    server: Server,
+    cache: Path,
+    files: dict[str, bytes],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     address = refused() if misbehavior == "refused" else server.address(misbehavior)
     said = rf"(?s)^{TRAIN_IMAGES} of MNIST could not .*\n  {address}: .*\n.*--from"
@@ -141,7 +172,8 @@ def test_a_failed_download_says_why_leaves_nothing_and_the_next_mirror_is_tried(
         fetch_mnist(address, progress=False)
     cache.mkdir(parents=True, exist_ok=True)
     assert contents(cache) == {}
-    write(cache, files | {TRAIN_IMAGES: files[TRAIN_IMAGES][:-1]})  # one that is damaged is replaced
+    # one that is damaged is replaced
+    write(cache, files | {TRAIN_IMAGES: files[TRAIN_IMAGES][:-1]})
     monkeypatch.setattr(mnist, "MIRRORS", (address, server.address("good")))
     assert fetch_mnist(progress=False) == cache
     assert contents(cache) == files
@@ -168,7 +200,9 @@ def test_a_good_download_is_complete_cached_and_shown(
 
 
 def test_an_address_without_a_server_is_a_data_error(cache: Path) -> None:
-    with pytest.raises(DataError, match=rf"{TRAIN_IMAGES} of MNIST could not be downloaded .*\n.*Invalid URL"):
+    with pytest.raises(
+        DataError, match=rf"{TRAIN_IMAGES} of MNIST could not be downloaded .*\n.*Invalid URL"
+    ):
         fetch_mnist("http://", progress=False)
 
 

@@ -18,8 +18,16 @@ DRAWN = Path(os.environ.get("LEAMVD_DRAWN", "none"))  # a folder with the folder
 @pytest.mark.skipif(not DRAWN.is_dir(), reason="no notebooks were run: make test")
 def test_the_figures_of_the_recorded_runs_plot_what_is_accepted(file_regression: Any) -> None:
     check_figures(DRAWN / "figures", "recorded", file_regression)
-    drawn = {path.name for path in (DRAWN / "figures").glob("*.json") if not path.name.startswith(MEASURED)}
-    accepted = {path.name for path in (ACCEPTED / "recorded").glob("*.json") if not path.name.startswith(MEASURED)}
+    drawn = {
+        path.name
+        for path in (DRAWN / "figures").glob("*.json")
+        if not path.name.startswith(MEASURED)
+    }
+    accepted = {
+        path.name
+        for path in (ACCEPTED / "recorded").glob("*.json")
+        if not path.name.startswith(MEASURED)
+    }
     assert drawn == accepted
 
 
@@ -34,7 +42,9 @@ def test_a_figure_is_as_wide_as_the_text_and_has_more_pixels_than_are_shown(tmp_
 
 def test_a_band_is_the_interval_in_the_color_of_its_line() -> None:
     figure, ((ax,),) = plots.panels(1, 1, height=3)
-    line = pd.DataFrame({"n": [1.0, 2.0], "mean": [3.0, 5.0], "low": [2.0, 4.0], "high": [7.0, 9.0]})
+    line = pd.DataFrame(
+        {"n": [1.0, 2.0], "mean": [3.0, 5.0], "low": [2.0, 4.0], "high": [7.0, 9.0]}
+    )
     for shift, color in ((0, plots.GREEN), (10, plots.SKY)):
         plots.band(ax, line + shift, "n", color=color)
     plots.plt.close(figure)
@@ -49,14 +59,27 @@ def test_no_two_methods_have_one_color_but_the_start_and_contrastive_divergence(
     colors = {method: to_hex(color) for method, color in plots.COLORS.items()}
     assert colors.pop("start") == colors["cd"]
     assert len({*colors.values()}) == len(colors)
-    assert all(plots.method_look(f"{method}:printed")["color"] == color for method, color in colors.items())
+    assert all(
+        plots.method_look(f"{method}:printed")["color"] == color for method, color in colors.items()
+    )
 
 
 @pytest.mark.parametrize(
-    "change", [{"style": ":"}, {"face": "none"}, {"ticks": "ba"}, {"word": "worse"}, {"at": 2}, {"n": 8}], ids=str
+    "change",
+    [{"style": ":"}, {"face": "none"}, {"ticks": "ba"}, {"word": "worse"}, {"at": 2}, {"n": 8}],
+    ids=str,
 )
-def test_what_is_compared_of_a_figure_has_its_words_their_places_and_looks(change: dict[str, Any]) -> None:
-    def drawn(style: str = "--", face: Any = "full", ticks: str = "ab", word: str = "better", at: int = 1, n: int = 9):
+def test_what_is_compared_of_a_figure_has_its_words_their_places_and_looks(
+    change: dict[str, Any],
+) -> None:
+    def drawn(
+        style: str = "--",
+        face: Any = "full",
+        ticks: str = "ab",
+        word: str = "better",
+        at: int = 1,
+        n: int = 9,
+    ):
         figure, ((ax,),) = plots.panels(1, 1, height=3)
         ax.plot([1, 2], [3, 4], style, marker="o", fillstyle=face, label=f"n = {n}")
         ax.set_yticks([3, 4], list(ticks))

@@ -1,4 +1,6 @@
-"""The picture of the book's first page: its data and static figure are what the script makes of what is recorded."""
+"""The picture of the book's first page: its data and static figure are what the script makes of
+what is recorded.
+"""
 
 import json
 import re
@@ -29,36 +31,60 @@ def test_data_and_figure_are_what_the_script_makes(tmp_path: Path) -> None:
     for size, own in json.loads(found.to_json()).items():
         side, accepted = MADE["SIZES"][size], DATA[size]
         drawn = [MADE["rows_of"](one.pop("digits"), side) for one in (own, accepted.copy())]
-        np.testing.assert_array_equal(*drawn)  # of another library's version the file may be another one
+        # of another library's version the file may be another one
+        np.testing.assert_array_equal(*drawn)
         assert own == {name: value for name, value in accepted.items() if name != "digits"}
     figure = MADE["figure"](MADE["data"]())
     assert_sound(figure)
     plots.save(figure, "first_page", tmp_path)
-    same_figure(tmp_path / "figures" / "first_page.json", BOOK / "static" / "figures" / "first_page.json")
+    same_figure(
+        tmp_path / "figures" / "first_page.json", BOOK / "static" / "figures" / "first_page.json"
+    )
     assert len(TEXT) < 40_000, "it stands in the page itself"
 
 
-@pytest.mark.parametrize(("size", "name", "cd", "n_seeds"), [
-    ("small", "few_updates", "few_updates", 10),
-    ("large", "few_updates_28x28", "mnist_28x28", 3),
-])  # fmt: skip
-def test_errors_are_geometric_means_over_pairs_of_runs(size: str, name: str, cd: str, n_seeds: int) -> None:
+@pytest.mark.parametrize(
+    ("size", "name", "cd", "n_seeds"),
+    [
+        ("small", "few_updates", "few_updates", 10),
+        ("large", "few_updates_28x28", "mnist_28x28", 3),
+    ],
+)
+def test_errors_are_geometric_means_over_pairs_of_runs(
+    size: str, name: str, cd: str, n_seeds: int
+) -> None:
     start, trained = read_recorded(name), read_recorded(cd)
-    start = start.query("n_images == 60_000 and momentum_epochs == 5 and features == 'own'") if cd == name else start
+    start = (
+        start.query("n_images == 60_000 and momentum_epochs == 5 and features == 'own'")
+        if cd == name
+        else start
+    )
     trained = start if cd == name else trained.query("inputs == 'own'")
     start = start.query("layer == 3 and method == 'start' and batches == 60").set_index("seed")
-    trained = last(trained.query("layer == 3 and method == 'cd'").assign(inputs="own")).set_index("seed")
+    trained = last(trained.query("layer == 3 and method == 'cd'").assign(inputs="own")).set_index(
+        "seed"
+    )
     over_cd = (start["mean_field"] / trained["mean_field"]).dropna()
     for over, pairs in (("CD", over_cd), ("constant", start["mean_field_ratio"])):
         assert len(pairs) == n_seeds
-        assert DATA[size]["start"][over][4] == pytest.approx(np.prod(pairs) ** (1 / n_seeds), rel=5e-3)
+        assert DATA[size]["start"][over][4] == pytest.approx(
+            np.prod(pairs) ** (1 / n_seeds), rel=5e-3
+        )
 
 
 def test_the_table_behind_the_picture_has_both_errors() -> None:
-    page = (BOOK / "index.md").read_text(encoding="utf-8").partition(":name: tab-first-page")[2].partition("\n:::")[0]
+    page = (
+        (BOOK / "index.md")
+        .read_text(encoding="utf-8")
+        .partition(":name: tab-first-page")[2]
+        .partition("\n:::")[0]
+    )
     rows = [row.split("\n  - ") for row in page.split("\n* - ")[2:]]
     small = error_measures.tables().runs.query(MADE["WHICH"])
-    ends = [error_measures.by_batches(error_measures.over_cd(runs)) for runs in (small, error_measures.at_28x28())]
+    ends = [
+        error_measures.by_batches(error_measures.over_cd(runs))
+        for runs in (small, error_measures.at_28x28())
+    ]
     small, large = (table.query("layer == 3").set_index(["method", "batches"]) for table in ends)
     columns = [*product([small], ["no search", "lea-mvd", "lea-mvd:printed"]), (large, "no search")]
     assert [int(row[0]) for row in rows] == [*error_measures.BATCHES]
@@ -73,7 +99,9 @@ def test_the_table_behind_the_picture_has_both_errors() -> None:
 
 
 def test_digits_are_those_of_the_recorded_pictures_in_16_levels() -> None:
-    pictures = read_recorded("few_updates_28x28", "pictures").query("kind == 'digit' and layers == 3")
+    pictures = read_recorded("few_updates_28x28", "pictures").query(
+        "kind == 'digit' and layers == 3"
+    )
     rows = MADE["rows_of"](DATA["large"]["digits"], 28)
     assert len(rows) == 2 + len(DATA["large"]["start"]["batches"])
     for row, batches in zip(rows[2:], DATA["large"]["start"]["batches"], strict=True):
@@ -86,13 +114,16 @@ def test_digits_are_those_of_the_recorded_pictures_in_16_levels() -> None:
 
 # ---- what a reader sees, drawn by the script in a page without a browser
 
-FORM = BeautifulSoup((BOOK / "static" / "first_page.html").read_text(encoding="utf-8"), "html.parser").form
+FORM = BeautifulSoup(
+    (BOOK / "static" / "first_page.html").read_text(encoding="utf-8"), "html.parser"
+).form
 assert FORM is not None
 SHOWN = """
 function drawn() {
   return JSON.stringify({
     words: root_.querySelector("p").textContent, name: root_.querySelector(".chosen").textContent,
-    said: controls_.batches.getAttribute("aria-valuetext"), chart: root_.querySelector("svg").innerHTML,
+    said: controls_.batches.getAttribute("aria-valuetext"),
+    chart: root_.querySelector("svg").innerHTML,
     rows: root_.querySelectorAll("canvas").map((canvas) => canvas.ink), hidden: root_.hidden,
   });
 }
@@ -106,9 +137,17 @@ function shown(method, position) {
 
 
 def as_tree(tag: Tag) -> list[Any]:
-    attributes = {name: " ".join(value) if isinstance(value, list) else value for name, value in tag.attrs.items()}
+    attributes = {
+        name: " ".join(value) if isinstance(value, list) else value
+        for name, value in tag.attrs.items()
+    }
     text = "".join(part for part in tag.children if isinstance(part, NavigableString)).strip()
-    return [tag.name, attributes, text, [as_tree(part) for part in tag.children if isinstance(part, Tag)]]
+    return [
+        tag.name,
+        attributes,
+        text,
+        [as_tree(part) for part in tag.children if isinstance(part, Tag)],
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -116,10 +155,17 @@ def page() -> Iterator[MiniRacer]:
     """The page in which the script has run, and its pictures have arrived."""
     with MiniRacer() as engine:
         engine.eval((BOOK.parent / "tests" / "page_stub.js").read_text(encoding="utf-8"))
-        engine.eval(f"const root_ = built({json.dumps(as_tree(FORM))}), data_ = {{ textContent: {json.dumps(TEXT)} }}")
-        engine.eval("document.getElementById = (id) => ({ 'first-page': root_, 'first-page-data': data_ })[id]")
         engine.eval(
-            "const [batches, method] = ['batches', 'method'].map((name) => root_.querySelector(`[name=${name}]`))"
+            f"const root_ = built({json.dumps(as_tree(FORM))}), data_ = {{ textContent:"
+            f" {json.dumps(TEXT)} }}"
+        )
+        engine.eval(
+            "document.getElementById = (id) => ({ 'first-page': root_, 'first-page-data': data_"
+            " })[id]"
+        )
+        engine.eval(
+            "const [batches, method] = ['batches', 'method'].map((name) =>"
+            " root_.querySelector(`[name=${name}]`))"
         )
         engine.eval("const controls_ = root_.elements = { batches, method }")
         engine.eval(f"{{ {(BOOK / 'static' / 'first_page.js').read_text(encoding='utf-8')} }}")
@@ -145,7 +191,9 @@ def errors_in_words(error: float, ratio: float) -> str:
 
 @pytest.mark.parametrize("position", range(9))
 @pytest.mark.parametrize("method", MADE["METHODS"])
-def test_the_page_says_and_gives_back_what_is_chosen(page: MiniRacer, method: str, position: int) -> None:
+def test_the_page_says_and_gives_back_what_is_chosen(
+    page: MiniRacer, method: str, position: int
+) -> None:
     shown = json.loads(page.eval(f"shown({json.dumps(method)}, {position})"))
     label = FORM.find("input", value=method).parent
     assert label.text.split(maxsplit=1)[1] == shown["name"] == MADE["LABELS"][method]
@@ -163,9 +211,12 @@ def test_the_page_says_and_gives_back_what_is_chosen(page: MiniRacer, method: st
         words.append(f"{side}×{side} pixels: {said}")
         width, digits = 10 * side + 9, DATA[size]["digits"]
         expected = [
-            [[digits, 0, row * side, width, side, 0, 0, width, side] for row in own] for own in ([0], [1], chosen)
+            [[digits, 0, row * side, width, side, 0, 0, width, side] for row in own]
+            for own in ([0], [1], chosen)
         ]
-        assert shown["rows"][i::2] == expected, "the originals, those of CD, and the chosen ones or none"
+        assert shown["rows"][i::2] == expected, (
+            "the originals, those of CD, and the chosen ones or none"
+        )
     assert shown["words"] == shown["said"] == f"{'. '.join(words)}."
 
 
@@ -176,11 +227,16 @@ def test_the_charts_of_the_page_show_the_errors_at_their_axes(page: MiniRacer, m
     chart = BeautifulSoup(shown["chart"], "html.parser")
     titles = [text.text for text in chart.select("text.title")]
     assert titles == [f"{side}×{side} pixels" for side in MADE["SIZES"].values()]
-    below = [text for text in chart.find_all("text", recursive=False) if "title" not in text["class"]]
+    below = [
+        text for text in chart.find_all("text", recursive=False) if "title" not in text["class"]
+    ]
     signs = {name: FORM.find("input", value=name).parent.b.text for name in MADE["METHODS"]}
     for i, size in enumerate(MADE["SIZES"]):
         own, ticks, rule = DATA[size], below[3 * i : 3 * i + 3], chart.select("path.rule")[i]
-        spots, logs = [float(tick["x"]) for tick in ticks], [np.log(float(tick.text)) for tick in ticks]
+        spots, logs = (
+            [float(tick["x"]) for tick in ticks],
+            [np.log(float(tick.text)) for tick in ticks],
+        )
         across = np.polyfit(spots, logs, 1)
         for over, of, left, panel in zip(
             ("CD", "constant"),
@@ -191,9 +247,15 @@ def test_the_charts_of_the_page_show_the_errors_at_their_axes(page: MiniRacer, m
         ):
             assert left.find("text", class_="").text == f"error of RBM 3 over {of}’s"
             ticks = left.select("text.end")
-            heights, logs = [float(tick["y"]) for tick in ticks], [np.log(float(tick.text)) for tick in ticks]
+            heights, logs = (
+                [float(tick["y"]) for tick in ticks],
+                [np.log(float(tick.text)) for tick in ticks],
+            )
             slope, start = np.polyfit(heights, logs, 1)
-            levels = [float(y) for y in re.findall(r"M[\d.]+,([\d.]+)H", panel.select_one("path.axis")["d"])]
+            levels = [
+                float(y)
+                for y in re.findall(r"M[\d.]+,([\d.]+)H", panel.select_one("path.axis")["d"])
+            ]
             assert slope < 0 < across[0], "up and to the right is more"
             assert abs(-start / slope - levels[0]) < 6, "the word 1 stands beside the line at 1"
             frame = re.findall(r"[\d.]+", panel.select_one("path.axis")["d"])[:4]
@@ -205,7 +267,9 @@ def test_the_charts_of_the_page_show_the_errors_at_their_axes(page: MiniRacer, m
             assert names == [over, "CD"][: len(levels)]
             curves = panel.select("g.curve")
             assert {curve["class"][1] for curve in curves} == own.keys() & {*MADE["METHODS"]}
-            assert method not in own or curves[-1]["class"][1] == method, "the chosen one lies on top"
+            assert method not in own or curves[-1]["class"][1] == method, (
+                "the chosen one lies on top"
+            )
             for curve in curves:
                 name, line = curve["class"][1], own[curve["class"][1]]
                 marks = curve.select("path.mark")
@@ -215,7 +279,9 @@ def test_the_charts_of_the_page_show_the_errors_at_their_axes(page: MiniRacer, m
                 assert north < y.min() < y.max() < south
                 assert np.exp(np.polyval(across, x)) == pytest.approx(line["batches"])
                 assert np.exp(slope * (y - levels[0])) == pytest.approx(line[over])
-                assert re.findall(r"[\d.]+", curve.path["d"]) == [number for place in places for number in place]
+                assert re.findall(r"[\d.]+", curve.path["d"]) == [
+                    number for place in places for number in place
+                ]
                 shape = "●" if "a" in marks[0]["d"] else "■" if "H" in marks[0]["d"] else "◆"
                 assert shape == signs[name], "marks are those that the choices have"
         place = float(re.findall(r"M([\d.]+)", rule["d"])[0])

@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from idx_files import NAMES, TEST_IMAGES, TEST_LABELS, TRAIN_IMAGES, TRAIN_LABELS, fake_files, idx, write
+from idx_files import (
+    NAMES,
+    TEST_IMAGES,
+    TEST_LABELS,
+    TRAIN_IMAGES,
+    TRAIN_LABELS,
+    fake_files,
+    idx,
+    write,
+)
 from numpy.typing import NDArray
 from PIL import Image
 from scipy import stats
@@ -22,7 +31,9 @@ from leamvd.data.mnist import UNPACKED_SHA256, DataError, fetch_mnist, idx_file
 
 
 def area_means(images: NDArray[np.float64], side: int) -> NDArray[np.float64]:
-    """Split old and new pixels alike into the squares of a common grid, and average those: obvious and slow."""
+    """Split old and new pixels alike into the squares of a common grid, and average those: obvious
+    and slow.
+    """
     old = images.shape[1]
     fine = images.repeat(side, axis=1).repeat(side, axis=2)
     return fine.reshape(-1, side, old, side, old).mean(axis=(2, 4)).reshape(-1, side**2)
@@ -31,7 +42,9 @@ def area_means(images: NDArray[np.float64], side: int) -> NDArray[np.float64]:
 @pytest.mark.parametrize(("old", "side"), [(8, 7), (28, 7), (5, 3), (9, 4), (6, 5), (4, 1), (3, 3)])
 def test_smaller_images_are_means_over_areas(old: int, side: int) -> None:
     images = np.random.default_rng(old).random((3, old, old))
-    np.testing.assert_allclose(resize(images.reshape(3, -1), side), area_means(images, side), rtol=1e-14)
+    np.testing.assert_allclose(
+        resize(images.reshape(3, -1), side), area_means(images, side), rtol=1e-14
+    )
 
 
 @given(st.integers(1, 12), st.integers(1, 12), st.integers(0, 2**32 - 1))
@@ -46,12 +59,17 @@ def test_resizing_keeps_its_input_and_the_range(old: int, side: int, seed: int) 
 
 
 @pytest.mark.parametrize(
-    ("old", "side", "picked"), [(28, 7, 2 + 4 * np.arange(7)), (9, 3, np.array([1, 4, 7])), (5, 2, np.array([1, 3]))]
+    ("old", "side", "picked"),
+    [(28, 7, 2 + 4 * np.arange(7)), (9, 3, np.array([1, 4, 7])), (5, 2, np.array([1, 3]))],
 )
-def test_a_smaller_image_can_be_the_centers_of_blocks(old: int, side: int, picked: NDArray[np.intp]) -> None:
+def test_a_smaller_image_can_be_the_centers_of_blocks(
+    old: int, side: int, picked: NDArray[np.intp]
+) -> None:
     images = np.random.default_rng(0).integers(0, 256, (3, old, old))
     expected = images[:, picked][:, :, picked]
-    np.testing.assert_array_equal(resize(images.reshape(3, -1), side, "center").reshape(3, side, side), expected)
+    np.testing.assert_array_equal(
+        resize(images.reshape(3, -1), side, "center").reshape(3, side, side), expected
+    )
 
 
 @pytest.mark.parametrize(("old", "side"), [(8, 28), (3, 5), (1, 4)])
@@ -64,7 +82,8 @@ def test_larger_images_are_interpolated_between_pixel_centers(old: int, side: in
 
 
 @pytest.mark.parametrize(
-    "bad", [np.zeros((2, 3)), np.zeros((0, 4)), np.zeros((4, 0)), np.zeros(4), np.full((1, 4), np.nan)]
+    "bad",
+    [np.zeros((2, 3)), np.zeros((0, 4)), np.zeros((4, 0)), np.zeros(4), np.full((1, 4), np.nan)],
 )
 def test_resize_refuses_what_is_not_square_images(bad: NDArray[np.float64]) -> None:
     with pytest.raises(ValueError, match="images must"):
@@ -81,11 +100,14 @@ def test_digits_split_is_fixed_complete_and_stratified() -> None:
     data = load("digits", side=8, seed=5)
     assert (data.side, data.train.dtype) == (8, np.float32)
     assert data.checksum == "87ff0c9e40dc7e2c0e34e7257799c2e3f3aec1a016363bb11cad869ec428a826"
-    both = np.column_stack([np.vstack([data.train, data.test]) * 16, np.r_[data.train_labels, data.test_labels]])
+    both = np.column_stack(
+        [np.vstack([data.train, data.test]) * 16, np.r_[data.train_labels, data.test_labels]]
+    )
     assert sorted(map(tuple, both)) == sorted(map(tuple, np.column_stack([pixels, labels])))
     assert np.abs(np.bincount(data.test_labels) - np.bincount(labels) / 5).max() < 1
     np.testing.assert_array_equal(data.train, load("digits", side=8, seed=6).train)
-    assert (np.diff(data.train_labels) < 0).any()  # not sorted by class: mini-batches need them mixed
+    # not sorted by class: mini-batches need them mixed
+    assert (np.diff(data.train_labels) < 0).any()
 
 
 # ---- a folder of IDX files
@@ -93,7 +115,9 @@ def test_digits_split_is_fixed_complete_and_stratified() -> None:
 
 def listed(folder: Path, names: list[str]) -> str:
     """Return the SHA-256 of what sha256sum prints for these files."""
-    lines = [f"{hashlib.sha256((folder / name).read_bytes()).hexdigest()}  {name}\n" for name in names]
+    lines = [
+        f"{hashlib.sha256((folder / name).read_bytes()).hexdigest()}  {name}\n" for name in names
+    ]
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
@@ -101,10 +125,16 @@ def listed(folder: Path, names: list[str]) -> str:
 def test_a_folder_gives_its_pixels_and_labels(tmp_path: Path, zipped: bool, sign: str) -> None:
     packed = fake_files(side=9)
     plain = {name.removesuffix(".gz"): gzip.decompress(content) for name, content in packed.items()}
-    files = {n.replace("-idx", f"{sign}idx"): content for n, content in (packed if zipped else plain).items()}
+    files = {
+        n.replace("-idx", f"{sign}idx"): content
+        for n, content in (packed if zipped else plain).items()
+    }
     folder = write(tmp_path / "fashion", files)
     data = load(folder, side=9, dtype="float64")
-    for images, labels, part in ((data.train, data.train_labels, "train"), (data.test, data.test_labels, "t10k")):
+    for images, labels, part in (
+        (data.train, data.train_labels, "train"),
+        (data.test, data.test_labels, "t10k"),
+    ):
         pixels = np.frombuffer(plain[f"{part}-images-idx3-ubyte"][16:], np.uint8).reshape(-1, 81)
         np.testing.assert_array_equal(images, pixels / 255)
         np.testing.assert_array_equal(labels, list(plain[f"{part}-labels-idx1-ubyte"][8:]))
@@ -114,7 +144,9 @@ def test_a_folder_gives_its_pixels_and_labels(tmp_path: Path, zipped: bool, sign
     assert data.checksum == small.checksum == listed(folder, sorted(files))
 
 
-def test_resizing_in_blocks_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resizing_in_blocks_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = write(tmp_path / "few", fake_files())
     whole = load(folder, side=7)
     monkeypatch.setattr(data_images, "_BLOCK", 7)
@@ -131,16 +163,36 @@ def encoded(image: Image.Image, extension: str = ".png") -> bytes:
 
 
 def test_images_by_class_are_read_in_the_order_of_torchvision(tmp_path: Path) -> None:
-    names = ["10/B.PNG", "10/a.png", "10/z/1.png", "10/z-/0.png", "10/z/y/0.png", "10-/c.png", "2/x.png", "a/0.png"]
+    names = [
+        "10/B.PNG",
+        "10/a.png",
+        "10/z/1.png",
+        "10/z-/0.png",
+        "10/z/y/0.png",
+        "10-/c.png",
+        "2/x.png",
+        "a/0.png",
+    ]
     levels = np.arange(8 * 9, dtype=np.uint8).reshape(8, 3, 3)
     files = {f"train/{n}": encoded(Image.fromarray(x)) for n, x in zip(names, levels, strict=True)}
     files |= {"test/a/9.png": files["train/a/0.png"], "test/10-/9.png": files["train/2/x.png"]}
-    ignored = ["train/a/.0.png", "train/a/.b/0.png", "train/.c/0.png", "train/a/0.txt", "train/0.png"]
-    folder = write(tmp_path / ".hidden", dict(reversed(files.items())) | dict.fromkeys(ignored, b""))
+    ignored = [
+        "train/a/.0.png",
+        "train/a/.b/0.png",
+        "train/.c/0.png",
+        "train/a/0.txt",
+        "train/0.png",
+    ]
+    folder = write(
+        tmp_path / ".hidden", dict(reversed(files.items())) | dict.fromkeys(ignored, b"")
+    )
     data = load(folder, side=3, dtype="float64")
     np.testing.assert_array_equal(data.train, levels.reshape(8, 9) / 255)
     np.testing.assert_array_equal(data.test, levels[[6, 7]].reshape(2, 9) / 255)
-    assert (data.train_labels.tolist(), data.test_labels.tolist()) == ([0, 0, 0, 0, 0, 1, 2, 3], [1, 3])
+    assert (data.train_labels.tolist(), data.test_labels.tolist()) == (
+        [0, 0, 0, 0, 0, 1, 2, 3],
+        [1, 3],
+    )
     assert data.class_names == ("10", "10-", "2", "a")
     assert known(folder) == (data.checksum, 8)
     assert data.checksum == listed(folder, sorted(files))
@@ -148,15 +200,22 @@ def test_images_by_class_are_read_in_the_order_of_torchvision(tmp_path: Path) ->
 
 def test_colors_become_gray_and_transparent_pixels_white(tmp_path: Path) -> None:
     color = Image.new("RGB", (1, 1), (255, 128, 0))  # 0.299 * 255 + 0.587 * 128 = 151.4
-    images = [color, color.quantize(), color.convert("CMYK"), Image.new("LA", (1, 1), (0, 51))]  # a fifth of black
-    files = {f"{part}/a/{i}.tif": encoded(one, ".tif") for part in ("train", "test") for i, one in enumerate(images)}
+    # a fifth of black
+    images = [color, color.quantize(), color.convert("CMYK"), Image.new("LA", (1, 1), (0, 51))]
+    files = {
+        f"{part}/a/{i}.tif": encoded(one, ".tif")
+        for part in ("train", "test")
+        for i, one in enumerate(images)
+    }
     levels = load(write(tmp_path, files), side=1, dtype="float64").train.ravel() * 255
     np.testing.assert_allclose(levels, [151, 151, 151, 204])
 
 
 @pytest.mark.parametrize("extension", data_images.EXTENSIONS)
 @pytest.mark.filterwarnings("ignore")  # of Pillow, about damaged TIFF files
-def test_every_extension_is_read_and_a_truncated_file_is_named(tmp_path: Path, extension: str) -> None:
+def test_every_extension_is_read_and_a_truncated_file_is_named(
+    tmp_path: Path, extension: str
+) -> None:
     name, content = f"a/0{extension}", encoded(Image.new("RGB", (8, 8), (90, 90, 90)), extension)
     folder = write(tmp_path, {f"train/{name}": content, f"test/{name}": content})
     np.testing.assert_allclose(load(folder, side=8).train, 90 / 255, atol=1.01 / 255)
@@ -165,22 +224,34 @@ def test_every_extension_is_read_and_a_truncated_file_is_named(tmp_path: Path, e
 
 
 def pages(name: str) -> bytes:
-    file, (first, *more) = io.BytesIO(), [Image.new("RGB", (2, 2), (level,) * 3) for level in (0, 255)]
-    first.save(file, Image.registered_extensions()[Path(name).suffix], save_all=True, append_images=more)
+    file, (first, *more) = (
+        io.BytesIO(),
+        [Image.new("RGB", (2, 2), (level,) * 3) for level in (0, 255)],
+    )
+    first.save(
+        file, Image.registered_extensions()[Path(name).suffix], save_all=True, append_images=more
+    )
     return file.getvalue()
 
 
 @pytest.mark.parametrize("extension", [".jpg", ".png", ".webp", ".tif"])
 @pytest.mark.parametrize(("orientation", "turned"), [(3, 2), (6, 3), (8, 1)])
-def test_images_are_turned_as_they_say(tmp_path: Path, extension: str, orientation: int, turned: int) -> None:
+def test_images_are_turned_as_they_say(
+    tmp_path: Path, extension: str, orientation: int, turned: int
+) -> None:
     levels = np.kron(np.uint8([[0, 255], [90, 160]]), np.ones((8, 8), np.uint8))
     exif = Image.Exif()
     exif[0x0112] = orientation
     given: dict[str, Any] = {"lossless": True} if extension == ".webp" else {}
     file, image = io.BytesIO(), Image.fromarray(np.dstack([levels] * 3))
     image.save(file, Image.registered_extensions()[extension], exif=exif, **given)
-    data = load(write(tmp_path, {f"{part}/a/0{extension}": file.getvalue() for part in ("train", "test")}), side=16)
-    np.testing.assert_allclose(data.train.reshape(16, 16), np.rot90(levels, turned) / 255, atol=6 / 255)
+    data = load(
+        write(tmp_path, {f"{part}/a/0{extension}": file.getvalue() for part in ("train", "test")}),
+        side=16,
+    )
+    np.testing.assert_allclose(
+        data.train.reshape(16, 16), np.rot90(levels, turned) / 255, atol=6 / 255
+    )
 
 
 def test_bits_in_an_npz_file_are_black_and_white(tmp_path: Path) -> None:
@@ -202,11 +273,18 @@ def npz(**changes: NDArray[Any]) -> dict[str, bytes]:
     return {"own.npz": file.getvalue()}
 
 
-@pytest.mark.parametrize(("how", "side"), [("gray", 4), ("gray", 3), ("threshold", 4), ("bernoulli", 3)])
-def test_an_npz_file_has_the_images_of_the_same_idx_files(tmp_path: Path, how: str, side: int) -> None:
+@pytest.mark.parametrize(
+    ("how", "side"), [("gray", 4), ("gray", 3), ("threshold", 4), ("bernoulli", 3)]
+)
+def test_an_npz_file_has_the_images_of_the_same_idx_files(
+    tmp_path: Path, how: str, side: int
+) -> None:
     folder = write(tmp_path, {n: idx(a) for n, a in zip(NAMES, ARRAYS.values(), strict=True)})
     expected = load(folder, side=side, binarize=how, n_train=4)
-    floats = {name: a / 255 if name[0] == "x" else a.reshape(-1, 1).astype(int) for name, a in ARRAYS.items()}
+    floats = {
+        name: a / 255 if name[0] == "x" else a.reshape(-1, 1).astype(int)
+        for name, a in ARRAYS.items()
+    }
     for changes in ({"more": Y}, floats):
         path = write(tmp_path, npz(**changes)) / "own.npz"
         data = load(path, side=side, binarize=how, n_train=4)
@@ -223,7 +301,8 @@ OBLONG = ((TRAIN_IMAGES, 30), (TEST_IMAGES, 20))
 DAMAGED = [
     (TRAIN_IMAGES, gzip.compress(idx(FIVE), mtime=0)[:-9], "damaged gzip"),  # EOFError
     (TRAIN_IMAGES, b"\x1f\x8b" + bytes(30), "damaged gzip"),  # gzip.BadGzipFile
-    (TRAIN_IMAGES, gzip.compress(idx(FIVE), mtime=0)[:10] + bytes([255] * 30), "damaged gzip"),  # zlib.error
+    # zlib.error
+    (TRAIN_IMAGES, gzip.compress(idx(FIVE), mtime=0)[:10] + bytes([255] * 30), "damaged gzip"),
     (TEST_LABELS, b"<html>not found</html>", "not an IDX file of unsigned bytes with 1 axes"),
     (TRAIN_IMAGES, idx(FIVE[0]), "not an IDX file of unsigned bytes with 3 axes"),
     (TRAIN_IMAGES, b"\0\0\x0d\x03" + idx(FIVE)[4:], "not an IDX file"),
@@ -241,14 +320,32 @@ DAMAGED = [
             (IDX | {name: new}, rf"{name} .*{trouble}.*: copy or download the file again")
             for name, new, trouble in DAMAGED
         ),
-        ({name: IDX[name] for name in NAMES[:3]}, "neither t10k-labels-idx1-ubyte, gzipped or not, nor"),
+        (
+            {name: IDX[name] for name in NAMES[:3]},
+            "neither t10k-labels-idx1-ubyte, gzipped or not, nor",
+        ),
         (IDX | {TEST_LABELS: idx(np.zeros(19, np.uint8))}, "20 images but 19 labels in its t10k"),
-        (IDX | {TRAIN_IMAGES: idx(np.zeros((30, 5, 5), np.uint8))}, "one size, got 5 x 5 and 4 x 4 pixels"),
-        (IDX | {n: idx(np.zeros((m, 4, 5), np.uint8)) for n, m in OBLONG}, "square .* got 4 x 5 and 4 x 5 pixels"),
-        (GOOD | {"test/a/1.png": encoded(Image.new("L", (3, 3)))}, "test.a.1.png .* 2 x 2, got 3 x 3"),
-        (GOOD | {"train/a/0.png": encoded(Image.new("L", (3, 2)))}, "train.a.0.png .* square, got 3 x 2"),
+        (
+            IDX | {TRAIN_IMAGES: idx(np.zeros((30, 5, 5), np.uint8))},
+            "one size, got 5 x 5 and 4 x 4 pixels",
+        ),
+        (
+            IDX | {n: idx(np.zeros((m, 4, 5), np.uint8)) for n, m in OBLONG},
+            "square .* got 4 x 5 and 4 x 5 pixels",
+        ),
+        (
+            GOOD | {"test/a/1.png": encoded(Image.new("L", (3, 3)))},
+            "test.a.1.png .* 2 x 2, got 3 x 3",
+        ),
+        (
+            GOOD | {"train/a/0.png": encoded(Image.new("L", (3, 2)))},
+            "train.a.0.png .* square, got 3 x 2",
+        ),
         (GOOD | {"train/b/0.png": encoded(Image.new("I;16", (2, 2)))}, "train.b.0.png .* 8 bits"),
-        (GOOD | {"train/b/0.tif": encoded(Image.new("F", (2, 2)), ".tif")}, "train.b.0.tif .* 8 bits .* mode F"),
+        (
+            GOOD | {"train/b/0.tif": encoded(Image.new("F", (2, 2)), ".tif")},
+            "train.b.0.tif .* 8 bits .* mode F",
+        ),
         (GOOD | {"test/b/.0.png": GRAY}, "test.b holds no images"),
         (GOOD | {"test/c/0.png": GRAY}, "test.c is of a class that .*train does not have"),
         ({"train/a/0.png": GRAY}, "test must be a folder"),
@@ -288,7 +385,9 @@ DAMAGED = [
         ({"own.npz": npz()["own.npz"].replace(b"y_train", b"Y_train")}, "own.npz .* no y_train"),
     ],
 )
-def test_files_that_cannot_be_used_are_named(tmp_path: Path, files: dict[str, bytes], message: str) -> None:
+def test_files_that_cannot_be_used_are_named(
+    tmp_path: Path, files: dict[str, bytes], message: str
+) -> None:
     with pytest.raises(DataError, match=message):
         load(write(tmp_path, files) / ("own.npz" if "own.npz" in files else ""), side=4)
     with pytest.raises(DataError, match=r"there is no .*minst: name 'digits', 'mnist', a folder"):
@@ -304,12 +403,14 @@ def test_threshold_is_one_from_half_of_white_on(tmp_path: Path) -> None:
     bits = load(folder, side=4, binarize="threshold", dtype="float64")
     np.testing.assert_array_equal(bits.train, np.tile([0.0, 0, 1, 1], (5, 4)))
     assert bits.train.dtype == np.float64
-    halves = load(folder, side=2, binarize="threshold")  # each block holds 0 127 0 127 or 128 255 128 255
+    # each block holds 0 127 0 127 or 128 255 128 255
+    halves = load(folder, side=2, binarize="threshold")
     np.testing.assert_array_equal(halves.train, np.tile([0.0, 1], (5, 2)))
 
 
 def test_a_mean_of_exactly_half_counts_as_one() -> None:
-    levels = load("digits", side=8, dtype="float64").train.reshape(-1, 8, 8) * 16  # whole: their sums are exact
+    # whole: their sums are exact
+    levels = load("digits", side=8, dtype="float64").train.reshape(-1, 8, 8) * 16
     means = area_means(levels, 7)
     assert (means == 8).any()
     np.testing.assert_array_equal(load("digits", side=7, binarize="threshold").train, means >= 8)
@@ -317,7 +418,9 @@ def test_a_mean_of_exactly_half_counts_as_one() -> None:
 
 def test_bernoulli_bits_have_the_gray_levels_as_their_probabilities() -> None:
     gray = load("digits", side=8)
-    bits = np.array([load("digits", side=8, binarize="bernoulli", seed=seed).train for seed in range(20)])
+    bits = np.array(
+        [load("digits", side=8, binarize="bernoulli", seed=seed).train for seed in range(20)]
+    )
     assert set(np.unique(bits)) == {0, 1}
     assert (bits[:, gray.train == 0] == 0).all()
     assert (bits[:, gray.train == 1] == 1).all()
@@ -349,16 +452,27 @@ def test_subsets_are_drawn_without_replacement_nested_and_in_order(tmp_path: Pat
     images = load(folder, side=4).train
     for n in (1, 10, 29, 30):
         part = load(folder, side=4, n_train=n, seed=2)
-        assert (part.train_labels.size, part.test_labels.size) == (n, len(load(folder, side=4).test_labels))
+        assert (part.train_labels.size, part.test_labels.size) == (
+            n,
+            len(load(folder, side=4).test_labels),
+        )
         assert (np.diff(part.train_labels) > 0).all()
         np.testing.assert_array_equal(part.train, images[part.train_labels])
-        assert set(part.train_labels) <= set(load(folder, side=4, n_train=min(n + 1, 30), seed=2).train_labels)
+        assert set(part.train_labels) <= set(
+            load(folder, side=4, n_train=min(n + 1, 30), seed=2).train_labels
+        )
     part = load(folder, side=4, n_train=10)
-    drawn = {label for seed in range(50) for label in load(folder, side=4, n_train=10, seed=seed).train_labels}
+    drawn = {
+        label
+        for seed in range(50)
+        for label in load(folder, side=4, n_train=10, seed=seed).train_labels
+    }
     assert drawn == set(range(30))
 
 
-@pytest.mark.skipif(not os.environ.get("LEAMVD_DATA_DIR"), reason="LEAMVD_DATA_DIR does not name MNIST's folder")
+@pytest.mark.skipif(
+    not os.environ.get("LEAMVD_DATA_DIR"), reason="LEAMVD_DATA_DIR does not name MNIST's folder"
+)
 def test_the_real_mnist() -> None:
     data = load("mnist")
     assert data.train.shape == (60_000, 784)

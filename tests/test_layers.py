@@ -1,4 +1,6 @@
-"""Studies: their settings, their calls, the layers that these train, and tables of errors with known answers."""
+"""Studies: their settings, their calls, the layers that these train, and tables of errors with
+known answers.
+"""
 
 import time
 from itertools import count, islice
@@ -20,31 +22,64 @@ from leamvd.paper.layers import GROUP, Images, Study, layer_inputs, stack
 from leamvd.paper.results import Call, Result
 
 SMALL = Study(
-    images=Images(n_images=60), layers=(6, 5, 4), methods=("cd", "lea-mvd", "random"), seeds=(3, 4),
-    training=Training(dtype="float64", n_elite=2), reading=Reading(n_gen=3, population_size=8),
-)  # fmt: skip
+    images=Images(n_images=60),
+    layers=(6, 5, 4),
+    methods=("cd", "lea-mvd", "random"),
+    seeds=(3, 4),
+    training=Training(dtype="float64", n_elite=2),
+    reading=Reading(n_gen=3, population_size=8),
+)
 
 
 def computed(call: Call) -> Result:
     """Return what a call and those among its arguments return."""
-    arguments = {n: computed(value) if isinstance(value, Call) else value for n, value in call.arguments.items()}
+    arguments = {
+        n: computed(value) if isinstance(value, Call) else value
+        for n, value in call.arguments.items()
+    }
     return call.function(**arguments)
 
 
-def made(errors: dict[tuple[str, int, str], list[list[float]]], n_images: int = 100) -> pd.DataFrame:
-    """Return rows where `errors` holds, by inputs, layer and method, the errors of each seed by iteration.
+def made(
+    errors: dict[tuple[str, int, str], list[list[float]]], n_images: int = 100
+) -> pd.DataFrame:
+    """Return rows where `errors` holds, by inputs, layer and method, the errors of each seed by
+    iteration.
 
-    Sampled errors are three times as large, errors on 20 test images twice, and the constant image's error is 50.
+    Sampled errors are three times as large, errors on 20 test images twice, and the constant
+    image's error is 50.
     """
     rows = [
-        (*cell, seed, i, error, 3 * error, 2 * error, 6 * error, error / 50, 3 * error / 50, 10.0 * i, 2 * i, i + seed)
+        (
+            *cell,
+            seed,
+            i,
+            error,
+            3 * error,
+            2 * error,
+            6 * error,
+            error / 50,
+            3 * error / 50,
+            10.0 * i,
+            2 * i,
+            i + seed,
+        )
         for cell, runs in errors.items()
         for seed, run in enumerate(runs)
         for i, error in enumerate(run)
     ]
-    columns = ["mean_field", "sampled", "test_mean_field", "test_sampled", "mean_field_ratio", "sampled_ratio"]
+    columns = [
+        "mean_field",
+        "sampled",
+        "test_mean_field",
+        "test_sampled",
+        "mean_field_ratio",
+        "sampled_ratio",
+    ]
     columns = [*GROUP, "seed", "iteration", *columns, "evaluations", "passes", "seconds"]
-    return pd.DataFrame(rows, columns=columns).assign(n_images=n_images, n_test_images=20, input_std=0.2)
+    return pd.DataFrame(rows, columns=columns).assign(
+        n_images=n_images, n_test_images=20, input_std=0.2
+    )
 
 
 # ---- settings and calls
@@ -52,10 +87,21 @@ def made(errors: dict[tuple[str, int, str], list[list[float]]], n_images: int = 
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"layers": (0,)}, {"layers": ()}, {"methods": ("sgd",)}, {"methods": ("cd", "cd")}, {"inputs": ("other",)},
-     {"seeds": (-1,)}, {"seeds": ()}, {"population_size": 1}, {"n_elite": 9}, {"learning_rate": -1.0}, {"n_gen": 0},
-     {"methods": ("lea-mvd:population_size=2",)}],
-)  # fmt: skip
+    [
+        {"layers": (0,)},
+        {"layers": ()},
+        {"methods": ("sgd",)},
+        {"methods": ("cd", "cd")},
+        {"inputs": ("other",)},
+        {"seeds": (-1,)},
+        {"seeds": ()},
+        {"population_size": 1},
+        {"n_elite": 9},
+        {"learning_rate": -1.0},
+        {"n_gen": 0},
+        {"methods": ("lea-mvd:population_size=2",)},
+    ],
+)
 def test_bad_settings_are_refused_before_anything_is_computed(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"must|clash"):
         SMALL.changed(**wrong)
@@ -63,7 +109,11 @@ def test_bad_settings_are_refused_before_anything_is_computed(wrong: dict[str, A
 
 def test_settings_are_changed_where_they_belong_and_none_changes_nothing() -> None:
     changed = SMALL.changed(side=28, n_gen=7, learning_rate=0.5, seeds=[1], n_images=None)
-    assert (changed.images.side, changed.reading.n_gen, changed.training.learning_rate) == (28, 7, 0.5)
+    assert (changed.images.side, changed.reading.n_gen, changed.training.learning_rate) == (
+        28,
+        7,
+        0.5,
+    )
     assert (changed.seeds, changed.images.n_images, changed.size) == ((1,), 60, "mnist-28x28")
     with pytest.raises(TypeError, match="epochs"):
         SMALL.changed(epochs=3)
@@ -71,11 +121,15 @@ def test_settings_are_changed_where_they_belong_and_none_changes_nothing() -> No
 
 def test_a_step_size_that_is_given_and_has_no_start_to_act_on_is_warned_of() -> None:
     several = SMALL.changed(methods=("cd", "lea-mvd", "cma-es", "random"))
-    told = "^lea-mvd has no use for sigma0, random has no use for sigma0 without a start, x0='none'$"
+    told = (
+        "^lea-mvd has no use for sigma0, random has no use for sigma0 without a start, x0='none'$"
+    )
     with pytest.warns(OptimizeWarning, match=told) as caught:
         several.changed(sigma0=0.1, x0="none")
     assert len(caught) == 1
-    with pytest.warns(OptimizeWarning, match=r"^cma-es:x0=none\+x0_in_population=false has no use for x0_in_pop"):
+    with pytest.warns(
+        OptimizeWarning, match=r"^cma-es:x0=none\+x0_in_population=false has no use for x0_in_pop"
+    ):
         SMALL.changed(methods=("cma-es:x0=none+x0_in_population=false", "cd", "random"))
     several.changed(x0="none").changed(seeds=(1,))
     several.changed(sigma0=0.2)
@@ -85,16 +139,26 @@ def test_a_step_size_that_is_given_and_has_no_start_to_act_on_is_warned_of() -> 
 def test_a_file_that_is_replaced_or_named_from_another_folder_is_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(write(tmp_path / "one", {f"own/{name}": file for name, file in fake_files(20, 9, 4).items()}))
+    monkeypatch.chdir(
+        write(
+            tmp_path / "one", {f"own/{name}": file for name, file in fake_files(20, 9, 4).items()}
+        )
+    )
     asked = Images(dataset="own", side=4)
     before = asked.known()
     assert (len(asked.load("float64").train), len(before.load("float64").train)) == (20, 20)
     write(tmp_path / "one" / "own", fake_files(30, 9, 4))
     assert (len(asked.load("float64").train), len(asked.known().load("float64").train)) == (30, 30)
-    monkeypatch.chdir(write(tmp_path / "two", {f"own/{name}": file for name, file in fake_files(40, 9, 4).items()}))
+    monkeypatch.chdir(
+        write(
+            tmp_path / "two", {f"own/{name}": file for name, file in fake_files(40, 9, 4).items()}
+        )
+    )
     assert (len(asked.load("float64").train), len(asked.known().load("float64").train)) == (40, 40)
     for _ in range(2):  # which is not kept
-        with pytest.raises(ValueError, match="own is another data set here than where it was asked for"):
+        with pytest.raises(
+            ValueError, match="own is another data set here than where it was asked for"
+        ):
             before.load("float32")
     write(tmp_path / "two" / "own", fake_files(20, 9, 4))
     assert len(before.load("float32").train) == 20
@@ -115,7 +179,9 @@ def test_methods_share_what_they_have_in_common() -> None:
     calls = layers.searches(SMALL)
     assert len(calls) == 2 * 3 * 3 * 2
     for method in SMALL.methods:
-        assert calls["own", 1, method, 3].key == calls["shared", 1, method, 3].key, "the first layer sees the images"
+        assert calls["own", 1, method, 3].key == calls["shared", 1, method, 3].key, (
+            "the first layer sees the images"
+        )
     assert calls["own", 3, "cd", 3].key == calls["shared", 3, "cd", 3].key
     assert calls["shared", 2, "random", 3].needs == [calls["own", 1, "cd", 3]]
     assert calls["own", 2, "random", 3].needs == [calls["own", 1, "random", 3]]
@@ -143,7 +209,10 @@ def test_a_stack_is_what_the_library_trains(method: str, inputs: str) -> None:
 def test_its_errors_are_sums_over_images_and_its_ratios_are_to_the_constant_image() -> None:
     result = computed(stack(SMALL, "random", 3)[1])
     below, rbm = layers.rbms(result)
-    V, T = (layer_inputs([below], SMALL.images, "probabilities", 3, "float64", test=test) for test in (False, True))
+    V, T = (
+        layer_inputs([below], SMALL.images, "probabilities", 3, "float64", test=test)
+        for test in (False, True)
+    )
     row = result.rows.iloc[-1]
     for X, name in ((V, "mean_field"), (T, "test_mean_field")):
         error = ((X - expit(expit(X @ rbm.W + rbm.c) @ rbm.W.T + rbm.b)) ** 2).sum()
@@ -156,7 +225,9 @@ def test_its_errors_are_sums_over_images_and_its_ratios_are_to_the_constant_imag
 
 
 @pytest.mark.parametrize(("trainer", "seconds"), [("cd", [2, 3, 4, 5]), ("random", [1, 2, 3, 4])])
-def test_seconds_are_all_that_the_method_has_taken_so_far(trainer: str, seconds: list[int], monkeypatch: Any) -> None:
+def test_seconds_are_all_that_the_method_has_taken_so_far(
+    trainer: str, seconds: list[int], monkeypatch: Any
+) -> None:
     """Each look at the clock is a second later, and the caller of each step takes a thousand."""
     clock, found = count(), []
     monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
@@ -176,16 +247,25 @@ def test_images_of_another_checksum_are_refused() -> None:
 
 def test_errors_are_per_10000_images_of_their_own_kind_at_the_last_iteration_of_each_run() -> None:
     table = made({("own", 1, "cd"): [[9.0, 4.0, 1.0], [9.0, 3.0]]})
-    found = layers.errors(table, ["mean_field", "test_mean_field", "mean_field_ratio"]).set_index("measure")
+    found = layers.errors(table, ["mean_field", "test_mean_field", "mean_field_ratio"]).set_index(
+        "measure"
+    )
     assert found["mean"].tolist() == pytest.approx([200, 2000, 0.04])
     ends = stats.ttest_1samp([100, 300], 0).confidence_interval(0.95)
     assert found.loc["mean_field", ["low", "high"]].tolist() == pytest.approx(list(ends))
     bands = layers.bands(table, "mean_field").set_index("iteration")
     assert bands["mean"].tolist() == [900, 350, 100]
-    assert bands.loc[2, ["low", "high", "passes", "seconds"]].tolist() == [100, 100, 4, 2], "one run has no interval"
+    assert bands.loc[2, ["low", "high", "passes", "seconds"]].tolist() == [
+        100,
+        100,
+        4,
+        2,
+    ], "one run has no interval"
 
 
-@pytest.mark.parametrize("column", ["study", "section", "problem", "image_set", "search", *GROUP, "seed"])
+@pytest.mark.parametrize(
+    "column", ["study", "section", "problem", "image_set", "search", *GROUP, "seed"]
+)
 def test_runs_that_differ_in_one_column_have_a_last_row_each(column: str) -> None:
     table = pd.DataFrame(dict.fromkeys(GROUP, 0) | {column: [1, 1, 2], "iteration": [1, 2, 1]})
     assert layers.last(table).index.tolist() == [1, 2]
@@ -204,7 +284,10 @@ def test_ratios_are_of_pairs_where_seeds_are_shared_and_per_image() -> None:
 
 def test_a_summary_is_compared_with_the_recorded_study_that_shares_most() -> None:
     runs = made({("own", 1, method): [[6.0], [8.0]] for method in SMALL.methods})
-    half, same = runs.assign(mean_field=runs["mean_field"] / 2), runs.assign(mean_field=runs["mean_field"] * 2)
+    half, same = (
+        runs.assign(mean_field=runs["mean_field"] / 2),
+        runs.assign(mean_field=runs["mean_field"] * 2),
+    )
     alike = SMALL.changed(seeds=(0,), precision="float64")  # what computes errors is no setting
     known = [(SMALL.changed(methods=("cd",)), half), (alike, same), (SMALL.changed(n_gen=9), half)]
     found = layers.summary(runs, SMALL, known).query("measure == 'mean_field'")
@@ -222,11 +305,17 @@ def test_errors_stand_beside_those_of_the_start_and_of_the_constant_image() -> N
     assert found.loc[("sampled", 1), "start"] == pytest.approx(1800)
     logs = np.log([1 / 50, 4 / 50, 16 / 50])
     half = stats.t.ppf(0.975, 2) * logs.std(ddof=1) / np.sqrt(3)
-    over = found.loc[("mean_field", 1), ["over_constant_low", "over_constant", "over_constant_high"]]
+    over = found.loc[
+        ("mean_field", 1), ["over_constant_low", "over_constant", "over_constant_high"]
+    ]
     assert np.log(over.to_numpy(float)) == pytest.approx(logs.mean() + half * np.array([-1, 0, 1]))
     assert ends.loc[("mean_field", 1), "low"] < 0, "which no error is"
     assert found[["low", "high"]].isna().all(axis=None)
-    narrow = made({cell: [[8.0, 3.0], [6.0, 4.0]]}).query("seed < 2").assign(mean_field=lambda t: 100 + t["mean_field"])
+    narrow = (
+        made({cell: [[8.0, 3.0], [6.0, 4.0]]})
+        .query("seed < 2")
+        .assign(mean_field=lambda t: 100 + t["mean_field"])
+    )
     kept = layers.summary(narrow).query("measure == 'mean_field'")
     assert kept[["low", "high"]].notna().all(axis=None)
 
@@ -237,23 +326,55 @@ def test_a_search_leaves_its_start_where_it_first_is_below_it() -> None:
 
 
 def test_seconds_are_counts_times_what_was_measured() -> None:
-    """An evaluation of an image takes v h nanoseconds, an epoch 3 or 12 times that; in between, geometric means."""
+    """An evaluation of an image takes v h nanoseconds, an epoch 3 or 12 times that; in between,
+    geometric means.
+    """
     objectives = pd.DataFrame(
-        [(v, h, name, "float32", 1, 1000, 24, "ok", 1e-9 * v * h * 24_000 / (1 + 9 * (name == "torch")))
-         for v, h in ((784, 500), (49, 30)) for name in ("numpy", "torch")],
-        columns=["n_visible", "n_hidden", "backend", "precision", "threads", "n_images", "population_size", "status",
-                 "seconds"],
-    )  # fmt: skip
+        [
+            (
+                v,
+                h,
+                name,
+                "float32",
+                1,
+                1000,
+                24,
+                "ok",
+                1e-9 * v * h * 24_000 / (1 + 9 * (name == "torch")),
+            )
+            for v, h in ((784, 500), (49, 30))
+            for name in ("numpy", "torch")
+        ],
+        columns=[
+            "n_visible",
+            "n_hidden",
+            "backend",
+            "precision",
+            "threads",
+            "n_images",
+            "population_size",
+            "status",
+            "seconds",
+        ],
+    )
     training = pd.DataFrame(
-        [("leamvd", 1, v, h, 500, 1e-9 * v * h * 500 * ratio) for v, h, ratio in ((784, 500, 3.0), (49, 30, 12.0))],
+        [
+            ("leamvd", 1, v, h, 500, 1e-9 * v * h * 500 * ratio)
+            for v, h, ratio in ((784, 500, 3.0), (49, 30, 12.0))
+        ],
         columns=["trainer", "threads", "n_visible", "n_hidden", "n_images", "seconds"],
     )
-    v, h = [784, 49, 196, 784], [500, 30, 122.5, 500]  # 196 * 122.5 is the geometric mean of 784 * 500 and 49 * 30
-    table = pd.DataFrame({"n_visible": v, "n_hidden": h, "n_images": 100, "evaluations": [10, 0, 0, 0]})
+    # 196 * 122.5 is the geometric mean of 784 * 500 and 49 * 30
+    v, h = [784, 49, 196, 784], [500, 30, 122.5, 500]
+    table = pd.DataFrame(
+        {"n_visible": v, "n_hidden": h, "n_images": 100, "evaluations": [10, 0, 0, 0]}
+    )
     table["products"] = [20, 10, 5, 23]  # ten evaluations; two epochs of CD-1; one; one of CD-10
     one = 1e-7 * np.multiply(v, h)
     found = layers.timed(table, objectives, training)["seconds"]
-    assert found.tolist() == pytest.approx([10 * one[0], 24 * one[1], 6 * one[2], 4.6 * 3 * one[3]], rel=1e-4)
+    assert found.tolist() == pytest.approx(
+        [10 * one[0], 24 * one[1], 6 * one[2], 4.6 * 3 * one[3]], rel=1e-4
+    )
 
 
 @pytest.mark.parametrize("trainer", ["cd", "lea-mvd"])

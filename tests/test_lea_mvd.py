@@ -1,4 +1,6 @@
-"""Algorithm 1 against `reference.Reference`, generation by generation, for every option of every item."""
+"""Algorithm 1 against `reference.Reference`, generation by generation, for every option of every
+item.
+"""
 
 import dataclasses
 import itertools
@@ -39,7 +41,9 @@ FIELDS = {  # of State, and what the reference calls them
 }
 # Every option that is not a default; n_gen is tested with the stop rules.
 CHOICES: dict[str, tuple[Any, ...]] = {
-    name: get_args(hint) for name, hint in get_type_hints(Reading).items() if get_origin(hint) is Literal
+    name: get_args(hint)
+    for name, hint in get_type_hints(Reading).items()
+    if get_origin(hint) is Literal
 }
 OTHERS: dict[str, tuple[Any, ...]] = {
     "population_size": (20,),
@@ -53,7 +57,11 @@ CHANGES: list[dict[str, Any]] = [
     for option in options
     if option not in (getattr(Reading().complete(), name), None)
 ]
-PRINTED = {name: value for name, value in vars(Reading.printed()).items() if value != getattr(Reading(), name)}
+PRINTED = {
+    name: value
+    for name, value in vars(Reading.printed()).items()
+    if value != getattr(Reading(), name)
+}
 
 
 def stagnating(X: Array) -> Array:
@@ -62,7 +70,11 @@ def stagnating(X: Array) -> Array:
 
 
 def run_with_reference(
-    opt: LEAMVD, fun: Any, tolerance: float, bounds: tuple[Any, Any] = (-1.0, 1.0), generations: int = 26
+    opt: LEAMVD,
+    fun: Any,
+    tolerance: float,
+    bounds: tuple[Any, Any] = (-1.0, 1.0),
+    generations: int = 26,
 ) -> list[State]:
     """Run both, compare every field and every candidate, and return the states."""
     sigma0 = None if opt._x0 is None else opt.sigma0
@@ -79,9 +91,13 @@ def run_with_reference(
         ref.tell(X, F)
         for ours, theirs in FIELDS.items():
             expected = getattr(ref, theirs)
-            np.testing.assert_allclose(getattr(state, ours), expected, rtol=tolerance, atol=tolerance, err_msg=ours)
+            np.testing.assert_allclose(
+                getattr(state, ours), expected, rtol=tolerance, atol=tolerance, err_msg=ours
+            )
         norm = np.linalg.norm(ref.std) if opt.reading.sigma_norm == "euclidean" else ref.std.max()
-        assert opt.step_sizes == pytest.approx((norm, ref.beta1, ref.beta2), rel=max(tolerance, 1e-12))
+        assert opt.step_sizes == pytest.approx(
+            (norm, ref.beta1, ref.beta2), rel=max(tolerance, 1e-12)
+        )
         states.append(state)
     return states
 
@@ -93,9 +109,12 @@ def optimizer(n: int = 13, reading: Reading | None = None, **options: Any) -> LE
 @pytest.mark.compiled
 @pytest.mark.parametrize("changes", [*CHANGES, PRINTED], ids=str)
 def test_every_option_follows_the_equations_and_matters(changes: dict[str, Any]) -> None:
-    differs = not changes.keys().isdisjoint({"convergence", "elites"})  # which decide when to stop, and on noise
+    # which decide when to stop, and on noise
+    differs = not changes.keys().isdisjoint({"convergence", "elites"})
     for fun in (rastrigin, stagnating):
-        states = run_with_reference(optimizer(reading=Reading(**changes), x0=np.full(13, -0.5)), fun, 1e-9)
+        states = run_with_reference(
+            optimizer(reading=Reading(**changes), x0=np.full(13, -0.5)), fun, 1e-9
+        )
         default = run_states(optimizer(x0=np.full(13, -0.5)), fun)
         differs |= not all(map(same, states, default))
     assert differs
@@ -103,7 +122,9 @@ def test_every_option_follows_the_equations_and_matters(changes: dict[str, Any])
 
 @pytest.mark.compiled
 def test_what_is_added_has_the_first_populations_size_where_nothing_else_is_given() -> None:
-    opt = optimizer(reading=Reading(perturbation="added"), bounds=(np.full(13, -1.0), np.linspace(-0.9, 50, 13)))
+    opt = optimizer(
+        reading=Reading(perturbation="added"), bounds=(np.full(13, -1.0), np.linspace(-0.9, 50, 13))
+    )
     run_with_reference(opt, sphere, 1e-9, bounds=(-1.0, np.linspace(-0.9, 50, 13)))
     late = optimizer(reading=Reading(perturbation="added"), x0=np.ones(13), sigma0=9.0)
     late.sigma0 = 0.3  # as `minimize` does where it measures one
@@ -120,9 +141,16 @@ def test_a_search_depends_on_the_origin_where_factors_act(preset: str, perturbat
     for start in ("x0", "bounds"):
         ends = []
         for c in (0.0, 64.0):
-            given: dict[str, Any] = {"x0": x0 + c} if start == "x0" else {"n_var": 30, "bounds": (c - 2, c + 2)}
+            given: dict[str, Any] = (
+                {"x0": x0 + c} if start == "x0" else {"n_var": 30, "bounds": (c - 2, c + 2)}
+            )
             opt = LEAMVD(**given, sigma0=0.25, sigma_min=0, seed=1, reading=reading)
-            ends.append([state.population - c for state in run_states(opt, lambda X: rosenbrock(X - c), 60)])  # noqa: B023
+            ends.append(
+                [
+                    state.population - c
+                    for state in run_states(opt, lambda X, c=c: rosenbrock(X - c), 60)
+                ]
+            )
         difference = np.abs(np.subtract(*ends)).max()
         assert difference < 1e-9 if perturbation in ("off", "added") else difference > 1
 
@@ -130,7 +158,9 @@ def test_a_search_depends_on_the_origin_where_factors_act(preset: str, perturbat
 @pytest.mark.compiled
 @pytest.mark.parametrize("elites", ["keep", "reevaluate"])
 def test_a_noisy_objective_follows_the_equations(elites: Any) -> None:
-    """Elites that are evaluated again make the best value worse at times; line 17 asks whether it has changed."""
+    """Elites that are evaluated again make the best value worse at times; line 17 asks whether it
+    has changed.
+    """
     rng = np.random.default_rng(0)
     opt = optimizer(reading=Reading(elites=elites), x0=np.full(13, 0.4))
     states = run_with_reference(opt, lambda X: sphere(X) * rng.uniform(0.2, 2, len(X)), 1e-9)
@@ -166,7 +196,9 @@ def test_dimensions_from_one_follow_the_equations(n: int) -> None:
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize(("size", "n_elite", "rows"), [(5, 4, 4), (4, 3, 3), (5, 1, 4), (60, 30, 4)])
+@pytest.mark.parametrize(
+    ("size", "n_elite", "rows"), [(5, 4, 4), (4, 3, 3), (5, 1, 4), (60, 30, 4)]
+)
 def test_any_population_follows_the_equations(size: int, n_elite: int, rows: int) -> None:
     opt = optimizer(reading=Reading(n_descent_rows=rows), population_size=size, n_elite=n_elite)
     run_with_reference(opt, rosenbrock, 1e-9)
@@ -202,7 +234,9 @@ def test_single_precision_stays_near_double(n: int) -> None:
         a, b = single.state, double.state
         for field in ("mean", "std", "path", "descent"):
             unit = np.abs(getattr(b, field)).max()
-            np.testing.assert_allclose(getattr(a, field), getattr(b, field), rtol=0, atol=2e-5 * unit, err_msg=field)
+            np.testing.assert_allclose(
+                getattr(a, field), getattr(b, field), rtol=0, atol=2e-5 * unit, err_msg=field
+            )
         np.testing.assert_array_equal(a.descent_rows, b.descent_rows)
         assert a.descent_mean == pytest.approx(b.descent_mean, rel=1e-3)
         assert a.std_norm == pytest.approx(b.std_norm, rel=1e-5)
@@ -224,7 +258,9 @@ def test_ties_keep_their_order_or_the_newest_goes_first(ties: Any, elites: Any) 
 
 @pytest.mark.compiled
 def test_beta_rules_at_their_edges() -> None:
-    """beta_1: 1 -> 0.5 on failure, 1 -> 1.4 on success (R12), capped at 3 where above 1; beta_2 stays in [0, 1]."""
+    """beta_1: 1 -> 0.5 on failure, 1 -> 1.4 on success (R12), capped at 3 where above 1; beta_2
+    stays in [0, 1].
+    """
     generations = itertools.count()
     rises = run_states(optimizer(), lambda X: np.full(len(X), -float(next(generations))), 22)
     expected = [1.0, 1.4]
@@ -233,8 +269,12 @@ def test_beta_rules_at_their_edges() -> None:
     np.testing.assert_allclose([s.beta1 for s in rises], expected, rtol=1e-15)
     np.testing.assert_allclose([s.beta2 for s in rises[:3]], [0.9, 1.0, 1.0])
     falls = run_states(optimizer(reading=Reading(reset="off")), lambda X: np.zeros(len(X)), 14)
-    np.testing.assert_allclose([s.beta1 for s in falls], [1.0, *(0.5 * 0.8**k for k in range(13))], rtol=1e-13)
-    np.testing.assert_allclose([s.beta2 for s in falls], np.maximum(0, 0.9 - 0.1 * np.arange(14)), atol=1e-15)
+    np.testing.assert_allclose(
+        [s.beta1 for s in falls], [1.0, *(0.5 * 0.8**k for k in range(13))], rtol=1e-13
+    )
+    np.testing.assert_allclose(
+        [s.beta2 for s in falls], np.maximum(0, 0.9 - 0.1 * np.arange(14)), atol=1e-15
+    )
     falls_then_rises = itertools.chain([0.0, 0.0], itertools.count(-1, -1))
     rising = run_states(optimizer(), lambda X: np.full(len(X), next(falls_then_rises)), 4)
     np.testing.assert_allclose([s.beta1 for s in rising], [1, 0.5, 0.7, 0.98], rtol=1e-15)
@@ -243,7 +283,9 @@ def test_beta_rules_at_their_edges() -> None:
 def test_every_kernel_line_follows_the_equations() -> None:
     """A short run for the uncompiled kernels."""
     reading = Reading(limits="reflect", step="sampled", descent_scale="normalized")
-    run_with_reference(optimizer(3, reading, x0=np.ones(3), population_size=6), sphere, 1e-9, generations=3)
+    run_with_reference(
+        optimizer(3, reading, x0=np.ones(3), population_size=6), sphere, 1e-9, generations=3
+    )
 
 
 def test_identical_individuals_do_no_harm() -> None:
@@ -269,7 +311,9 @@ def test_identical_individuals_do_no_harm() -> None:
 def test_the_search_stops_below_sigma_min(reading: Reading, limit: float) -> None:
     opt = optimizer(reading=reading)
     run_states(opt, sphere, 2)
-    norm = np.linalg.norm(opt.state.std) if reading.sigma_norm == "euclidean" else opt.state.std.max()
+    norm = (
+        np.linalg.norm(opt.state.std) if reading.sigma_norm == "euclidean" else opt.state.std.max()
+    )
     for factor, stops in ((1 + 1e-9, True), (1 - 1e-9, False)):
         opt.sigma_min = float(norm / limit * factor)
         assert (list(opt.stop()) == ["sigma_min"]) is stops
@@ -279,11 +323,15 @@ def test_the_search_stops_below_sigma_min(reading: Reading, limit: float) -> Non
 @pytest.mark.parametrize("start", ["bounds", "x0"])
 def test_a_generation_makes_nothing_of_the_length_of_a_vector(start: str) -> None:
     n = 100_000
-    given: dict[str, Any] = {"x0": np.zeros(n)} if start == "x0" else {"n_var": n, "bounds": (-1, 1)}
+    given: dict[str, Any] = (
+        {"x0": np.zeros(n)} if start == "x0" else {"n_var": n, "bounds": (-1, 1)}
+    )
     opt = LEAMVD(**given, dtype="float32", seed=1)
     whole = len(pickle.dumps(opt))
     opt.tell(opt.ask(), np.arange(24.0))
-    assert len(pickle.dumps(opt)) == pytest.approx(whole - (2 if start == "bounds" else 1) * 4 * n, abs=n), "x0, limits"
+    assert len(pickle.dumps(opt)) == pytest.approx(
+        whole - (2 if start == "bounds" else 1) * 4 * n, abs=n
+    ), "x0, limits"
     opt.tell(opt.ask(), np.arange(20.0))  # loads what is compiled
     tracemalloc.start()
     try:
@@ -308,7 +356,9 @@ def test_a_state_is_a_read_only_copy_and_there_after_tell_only() -> None:
     opt = optimizer(reading=Reading(reset="initial"))
     ref = Reference(opt.n_var, opt.seed, opt.reading)
     for _ in range(2):
-        with pytest.raises(RuntimeError, match=r"state is defined after tell\(\) and before the next ask\(\)"):
+        with pytest.raises(
+            RuntimeError, match=r"state is defined after tell\(\) and before the next ask\(\)"
+        ):
             _ = opt.state
         X = opt.ask()
         opt.tell(X, sphere(X))
@@ -316,14 +366,18 @@ def test_a_state_is_a_read_only_copy_and_there_after_tell_only() -> None:
         for array in filter(np.ndim, opt.state):
             array[:] = 0
         for ours, theirs in (FIELDS | {"initial_std": "first_std"}).items():
-            np.testing.assert_allclose(getattr(opt.state, ours), getattr(ref, theirs), rtol=1e-9, atol=1e-9)
+            np.testing.assert_allclose(
+                getattr(opt.state, ours), getattr(ref, theirs), rtol=1e-9, atol=1e-9
+            )
         with pytest.raises(AttributeError):
             opt.state = opt.state  # type: ignore[misc]
         opt.ask()
 
 
 def test_what_is_told_becomes_the_population() -> None:
-    """Candidates, an equal copy of them, repaired ones and lists are all welcome; the caller's array stays his."""
+    """Candidates, an equal copy of them, repaired ones and lists are all welcome; the caller's
+    array stays his.
+    """
     own, copied, repaired = (optimizer() for _ in range(3))
     for opt in (own, copied):
         X = opt.ask() if opt is own else opt.ask().copy()
@@ -355,14 +409,26 @@ DTYPES = st.sampled_from(["float64", "float32"])
 
 @pytest.mark.compiled
 @given(
-    sides=SIDES, dtype=DTYPES, limits=st.sampled_from(["clip", "reflect"]), at=st.sampled_from([None, 0.0, 0.5, 1.0])
+    sides=SIDES,
+    dtype=DTYPES,
+    limits=st.sampled_from(["clip", "reflect"]),
+    at=st.sampled_from([None, 0.0, 0.5, 1.0]),
 )
-def test_no_point_lies_outside_the_bounds_that_are_given(sides: Any, dtype: str, limits: Any, at: float | None) -> None:
+def test_no_point_lies_outside_the_bounds_that_are_given(
+    sides: Any, dtype: str, limits: Any, at: float | None
+) -> None:
     """In double precision, also where single precision cannot hold them."""
     low, high = np.sort(sides, axis=0)
-    high = np.maximum(high, low + np.maximum(1e-6, 1e-6 * abs(low)))  # a number of single precision between
+    # a number of single precision between
+    high = np.maximum(high, low + np.maximum(1e-6, 1e-6 * abs(low)))
     x0 = None if at is None else np.clip((1 - at) * low + at * high, low, high)
-    options: dict[str, Any] = {"n_var": 4, "bounds": (low, high), "sigma0": 1e5, "dtype": dtype, "seed": 1}
+    options: dict[str, Any] = {
+        "n_var": 4,
+        "bounds": (low, high),
+        "sigma0": 1e5,
+        "dtype": dtype,
+        "seed": 1,
+    }
     for opt in (LEAMVD(x0, **options, reading=Reading(limits=limits)), RandomSearch(x0, **options)):
         for _ in range(4):
             X = opt.ask()
@@ -384,7 +450,9 @@ def test_any_reading_follows_the_equations(reading: Reading, seed: int, stagnati
 
 
 KNOWN = json.loads((Path(__file__).parent / "known_searches.json").read_text(encoding="utf-8"))
-"""The best values after 15 generations as they were when the preset changed, by options that are not the default's."""
+"""The best values after 15 generations as they were when the preset changed, by options that are
+not the default's.
+"""
 
 
 @pytest.mark.compiled
@@ -392,5 +460,7 @@ KNOWN = json.loads((Path(__file__).parent / "known_searches.json").read_text(enc
 def test_searches_end_as_they_did_before(option: str) -> None:
     name, _, text = option.partition("=")
     value = next(value for change in CHANGES for value in [change.get(name)] if str(value) == text)
-    opt = LEAMVD(np.linspace(-0.8, 0.8, 9), bounds=(-1, 1), seed=5, reading=Reading(**{name: value}))
+    opt = LEAMVD(
+        np.linspace(-0.8, 0.8, 9), bounds=(-1, 1), seed=5, reading=Reading(**{name: value})
+    )
     assert run_states(opt, rosenbrock, 15)[-1].fitness[0] == pytest.approx(KNOWN[option], rel=1e-6)

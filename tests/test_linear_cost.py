@@ -18,8 +18,12 @@ from leamvd.paper import linear_cost
 from leamvd.paper.results import provenance
 
 
-def costs(power: float, *, method: str = "lea-mvd", factor: float = 1.0, sizes: tuple[int, ...] = ()) -> pd.DataFrame:
-    """Return made measurements whose time and memory are proportional to a power of n; n normals take n / 1000 s."""
+def costs(
+    power: float, *, method: str = "lea-mvd", factor: float = 1.0, sizes: tuple[int, ...] = ()
+) -> pd.DataFrame:
+    """Return made measurements whose time and memory are proportional to a power of n; n normals
+    take n / 1000 s.
+    """
     n = np.array(sizes or (1_000, 10_000, 100_000, 1_000_000))
     seconds = factor * n**power / 1000
     columns = {
@@ -61,13 +65,27 @@ def test_one_size_has_no_slope_and_neither_has_what_failed() -> None:
 
 
 def test_costs_are_compared_at_the_same_size_and_dtype() -> None:
-    both = pd.concat([costs(1.0), costs(1.0, method="sep-cma-es", factor=4.0), costs(2.0, method="cma-es")])
+    both = pd.concat(
+        [costs(1.0), costs(1.0, method="sep-cma-es", factor=4.0), costs(2.0, method="cma-es")]
+    )
     found = linear_cost.relative(both).set_index(["method", "n"])
     assert found.loc["sep-cma-es", [*linear_cost.BESIDE]].to_numpy() == pytest.approx(4.0)
-    assert found.loc[("cma-es", 1_000), [*linear_cost.BESIDE]].tolist() == pytest.approx([1_000, 1_000])
-    assert found.loc[("sep-cma-es", 1_000), ["time", "low", "high", "memory"]].tolist() == [4.0, 2.0, 8.0, 12.0]
+    assert found.loc[("cma-es", 1_000), [*linear_cost.BESIDE]].tolist() == pytest.approx(
+        [1_000, 1_000]
+    )
+    assert found.loc[("sep-cma-es", 1_000), ["time", "low", "high", "memory"]].tolist() == [
+        4.0,
+        2.0,
+        8.0,
+        12.0,
+    ]
     single = pd.concat([costs(1.0), costs(1.0, method="sep-cma-es").assign(dtype="float32")])
-    assert linear_cost.relative(single).query("method == 'sep-cma-es'")[[*linear_cost.BESIDE]].isna().all(axis=None)
+    assert (
+        linear_cost.relative(single)
+        .query("method == 'sep-cma-es'")[[*linear_cost.BESIDE]]
+        .isna()
+        .all(axis=None)
+    )
 
 
 def test_the_ends_are_those_of_methods_that_were_measured_at_both() -> None:
@@ -93,8 +111,11 @@ def test_works_take_turns_and_short_ones_are_repeated() -> None:
     assert found["short"] == pytest.approx(0.004)
 
 
-def test_cma_es_takes_the_mean_from_one_decomposition_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    sampler, now = cma.sampler.GaussFullSampler, [0.0]  # a clock that stands still but for decompositions
+def test_cma_es_takes_the_mean_from_one_decomposition_to_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # a clock that stands still but for decompositions
+    sampler, now = cma.sampler.GaussFullSampler, [0.0]
     decompose = sampler._decompose_C
 
     def slow(self: Any) -> None:
@@ -104,7 +125,12 @@ def test_cma_es_takes_the_mean_from_one_decomposition_to_the_next(monkeypatch: p
     monkeypatch.setattr(time, "perf_counter", lambda: now[0])
     monkeypatch.setattr(sampler, "_decompose_C", slow)
     opt = CMAES(np.ones(300), seed=0)
-    assert [linear_cost.generation(opt) for _ in range(4)] == [0.0, 2.0, 2.0, 2.0], "three generations each"
+    assert [linear_cost.generation(opt) for _ in range(4)] == [
+        0.0,
+        2.0,
+        2.0,
+        2.0,
+    ], "three generations each"
     assert (opt.generation, opt.decomposition_gap) == (12, 3)
     assert CMAES(np.ones(300), diagonal=True).decomposition_gap == 1
 
@@ -122,8 +148,9 @@ def test_a_peak_is_of_what_was_held_at_once() -> None:
 def test_each_method_is_measured(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a clock whose looks are further and further apart: look k is at k^2 seconds.
 
-    A round has looks k and k + 1 around `ask`, k + 2 for the objective, k + 3 and k + 4 around `tell`: 4 k + 8 seconds.
-    Then k + 5 and k + 6 are around the normals, 2 k + 11 seconds, and the next of seven rounds begins at k + 7.
+    A round has looks k and k + 1 around `ask`, k + 2 for the objective, k + 3 and k + 4 around
+    `tell`: 4 k + 8 seconds. Then k + 5 and k + 6 are around the normals, 2 k + 11 seconds, and the
+    next of seven rounds begins at k + 7.
     """
     clock, einsum = itertools.count(), np.einsum
     monkeypatch.setattr(time, "perf_counter", lambda: float(next(clock) ** 2))
@@ -131,7 +158,10 @@ def test_each_method_is_measured(method: str, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(linear_cost, "NORMALS", 100)  # five rows of 24
     row = linear_cost.measure(method, 20, "float64").rows.squeeze()
     low, middle, high = row[["generation_low", "generation_seconds", "generation_high"]]
-    assert (middle - low, high - middle) == (1.5 * 28, 1.5 * 28), "quartiles of seven: one and a half rounds apart"
+    assert (middle - low, high - middle) == (
+        1.5 * 28,
+        1.5 * 28,
+    ), "quartiles of seven: one and a half rounds apart"
     assert row["normal_seconds"] == pytest.approx((middle / 2 + 7) * 24 / 5)
     assert (row["status"], row["population_bytes"]) == ("ok", 24 * 20 * 8)
 
@@ -144,7 +174,9 @@ def test_a_run_measures_what_it_is_asked_for(tmp_path) -> None:
     pd.testing.assert_frame_equal(found.optimizers, again.optimizers)
     ends = linear_cost.summary(found)
     assert ends["n"].tolist() == [4_000, 4_000]
-    assert (ends["memory / population"] > 0.9).all() or sys.platform != "linux", "it holds its population"
+    assert (ends["memory / population"] > 0.9).all() or sys.platform != "linux", (
+        "it holds its population"
+    )
 
 
 @pytest.mark.parametrize(
@@ -175,8 +207,12 @@ def test_markers_of_figures_look_as_captions_say() -> None:
     assert_sound(growth)
     assert_methods_have_their_colors(growth)
     for ax, cost in zip(growth.axes, linear_cost.COSTS.values(), strict=True):
-        lines = {dtype: line[["n", cost]].to_numpy(dtype=float) for dtype, line in both.groupby("dtype")}
-        assert faces_drawn(ax) == {tuple(line.ravel()): said[dtype] for dtype, line in lines.items()}
+        lines = {
+            dtype: line[["n", cost]].to_numpy(dtype=float) for dtype, line in both.groupby("dtype")
+        }
+        assert faces_drawn(ax) == {
+            tuple(line.ravel()): said[dtype] for dtype, line in lines.items()
+        }
     ends = linear_cost.at_ends(linear_cost.relative(costs(1.0, factor=3)))
     time_axes, memory_axes = linear_cost.plot_ratios(ends.assign(time=ends["n"])).axes
     said = faces_said("05_linear_cost", "costs-ratio")

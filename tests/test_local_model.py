@@ -1,4 +1,6 @@
-"""Slope and curvature from pairs, and the theory of weighted recombination, against what is known exactly."""
+"""Slope and curvature from pairs, and the theory of weighted recombination, against what is known
+exactly.
+"""
 
 import numpy as np
 import pytest
@@ -39,10 +41,15 @@ def test_a_value_that_is_equal_is_not_lower() -> None:
 
 
 def test_one_seed_has_the_same_directions_at_every_step_size() -> None:
-    a, b = (local_model.measure(quadratic, np.zeros(N), sigma=sigma, n_pairs=5, seed=3) for sigma in (0.01, 1.0))
+    a, b = (
+        local_model.measure(quadratic, np.zeros(N), sigma=sigma, n_pairs=5, seed=3)
+        for sigma in (0.01, 1.0)
+    )
     assert a.slope == pytest.approx(b.slope, rel=1e-6)
     assert a.curvature == pytest.approx(b.curvature, rel=1e-6)
-    assert a.slope != local_model.measure(quadratic, np.zeros(N), sigma=0.01, n_pairs=5, seed=4).slope
+    assert (
+        a.slope != local_model.measure(quadratic, np.zeros(N), sigma=0.01, n_pairs=5, seed=4).slope
+    )
 
 
 def test_an_objective_is_asked_as_often_as_is_said() -> None:
@@ -52,7 +59,9 @@ def test_an_objective_is_asked_as_often_as_is_said() -> None:
     def objective(X: np.ndarray) -> np.ndarray:
         return X.sum(axis=1) + 3 * ((X - 1) ** 2).sum(axis=1)
 
-    model = local_model.measure(lambda X: asked.append(X) or objective(X), x0, sigma=0.1, n_pairs=30)
+    model = local_model.measure(
+        lambda X: asked.append(X) or objective(X), x0, sigma=0.1, n_pairs=30
+    )
     assert model.lower == np.mean(objective(np.concatenate(asked[1:])) < 3)
     assert sum(map(len, asked)) == 61
     assert {X.dtype for X in asked} == {np.dtype(np.float32)}
@@ -62,17 +71,32 @@ def test_an_objective_is_asked_as_often_as_is_said() -> None:
 
 
 def test_an_rbm_is_measured_as_its_derivatives_say() -> None:
-    """The slope by differences in every variable, the curvature by second ones: a small layer of the digits."""
+    """The slope by differences in every variable, the curvature by second ones: a small layer of
+    the digits.
+    """
     V = load("digits", side=7, n_train=100, dtype="float64").train
     objective = ReconstructionObjective(V, 4)
     x0 = ContrastiveDivergence(V, 4, seed=1).epoch().flat()
     steps = 1e-3 * np.eye(len(x0))
     above, below, here = objective(x0 + steps), objective(x0 - steps), objective(x0[None])[0]
-    slope, curvature = np.linalg.norm((above - below) / 2e-3), ((above + below - 2 * here) / 1e-6).sum()
-    H = np.array([objective(x0 + step + steps) - one - above for step, one in zip(steps, above, strict=True)]) + here
+    slope, curvature = (
+        np.linalg.norm((above - below) / 2e-3),
+        ((above + below - 2 * here) / 1e-6).sum(),
+    )
+    H = (
+        np.array(
+            [
+                objective(x0 + step + steps) - one - above
+                for step, one in zip(steps, above, strict=True)
+            ]
+        )
+        + here
+    )
     model = local_model.measure(objective, x0, sigma=1e-3, n_pairs=2000)
     assert abs(model.slope - slope) < 4 * slope / np.sqrt(2 * 2000)
-    assert abs(model.curvature - curvature) < 4 * np.sqrt(2 * ((H / 1e-6) ** 2).sum() / 2000), "2 tr(H^2) of a pair"
+    assert abs(model.curvature - curvature) < 4 * np.sqrt(2 * ((H / 1e-6) ** 2).sum() / 2000), (
+        "2 tr(H^2) of a pair"
+    )
     assert RBMParameters.from_flat(x0, V.shape[1], 4).W.shape == (49, 4)
 
 
@@ -91,8 +115,12 @@ def test_order_statistics_are_those_of_normal_numbers(size: int) -> None:
 
 def test_the_numbers_of_the_papers_population() -> None:
     normal = -local_model.order_statistics(24)
-    assert local_model.quality(selection.fractional_tournament(24, 1.5)) == pytest.approx(7.143, abs=1e-3)
-    assert local_model.quality(np.maximum(normal, 0)) == pytest.approx(10.811, abs=1e-3), "the best positive weights"
+    assert local_model.quality(selection.fractional_tournament(24, 1.5)) == pytest.approx(
+        7.143, abs=1e-3
+    )
+    assert local_model.quality(np.maximum(normal, 0)) == pytest.approx(10.811, abs=1e-3), (
+        "the best positive weights"
+    )
     assert local_model.quality(normal) == pytest.approx((normal**2).sum()), "the best of any"
     assert local_model.quality(normal) == pytest.approx(21.623, abs=1e-3)
     for _ in range(50):

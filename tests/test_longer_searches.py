@@ -1,4 +1,6 @@
-"""Section 12, and what it shares with Sections 2, 7 and 11: searches with marks, compared at the last ones."""
+"""Section 12, and what it shares with Sections 2, 7 and 11: searches with marks, compared at the
+last ones.
+"""
 
 import math
 from typing import Any
@@ -22,13 +24,18 @@ from leamvd.paper.study_methods import Method
 SPHERE = Function("sphere", 10)
 
 
-def search(*marks: float, on: benchmarks.Problem = SPHERE, trainer: str = "lea-mvd", **reading: Any) -> pd.DataFrame:
+def search(
+    *marks: float, on: benchmarks.Problem = SPHERE, trainer: str = "lea-mvd", **reading: Any
+) -> pd.DataFrame:
     return benchmarks.search(on, trainer, Training(), Reading(**reading), seed=1, marks=marks).rows
 
 
 def test_a_row_has_the_best_value_of_the_last_generation_within_its_mark() -> None:
     x0, objective = problem("sphere", 10, seed=1)
-    best = [leamvd.minimize(objective, x0, sigma0=1.0, n_gen=n, seed=1, vectorized=True).fun for n in (1, 4)]
+    best = [
+        leamvd.minimize(objective, x0, sigma0=1.0, n_gen=n, seed=1, vectorized=True).fun
+        for n in (1, 4)
+    ]
     found = search(2, 2.4, 8.5)  # generations end after 24, 44, 64 and 84 evaluations
     assert found["evaluations"].tolist() == [0, 24, 84]
     assert math.isnan(found["best"][0])
@@ -82,7 +89,10 @@ def test_means_and_ratios_are_geometric_paired_and_of_each_problems_last_mark() 
     ours, random = longer_searches.plot_longer(table).axes[0].lines
     assert (*ours.get_ydata(), random.get_ydata()[0]) == pytest.approx((12, 6, 2 * np.sqrt(3)))
     found = benchmarks.against(table, "lea-mvd")
-    assert found[["problem", "method", "runs"]].to_numpy().tolist() == [["p", "random", 2], ["q", "random", 2]]
+    assert found[["problem", "method", "runs"]].to_numpy().tolist() == [
+        ["p", "random", 2],
+        ["q", "random", 2],
+    ]
     ends = np.exp(interval(pd.Series(np.log([1 / 4, 1 / 3]))))
     for row in found[["best", "own", "ratio", "low", "high"]].to_numpy().tolist():
         assert row == pytest.approx([np.sqrt(3), 6, *ends])
@@ -110,31 +120,59 @@ def test_how_much_higher_a_method_ends_where_problems_are_moved() -> None:
         ("x, moved by 64", 10): (4.0, 1.0),
     }
     best |= {("RBM 1", 1): (99.0, 9.0)}
-    rows = [(problem, mark, "ab"[i], v) for (problem, mark), own in best.items() for i, v in enumerate(own)]
+    rows = [
+        (problem, mark, "ab"[i], v)
+        for (problem, mark), own in best.items()
+        for i, v in enumerate(own)
+    ]
     found = benchmarks.moved(pd.DataFrame(rows, columns=["problem", "mark", "method", "best"]))
-    assert found[["method", "problem", "mark"]].to_numpy().tolist() == [[m, "x", at] for m in "ab" for at in (1, 10)]
+    assert found[["method", "problem", "mark"]].to_numpy().tolist() == [
+        [m, "x", at] for m in "ab" for at in (1, 10)
+    ]
     assert found["ratio"].tolist() == pytest.approx([4, 4, 1, 1])
 
 
 def test_what_to_use_is_told_by_ratios_of_the_same_seed_and_each_problem_counts_once() -> None:
-    ends = {"sphere, n = 100": (0.5, 1, 10), "F8, n = 160": (0.5,), "rastrigin, n = 10,000": (0.5,), "RBM 1": (0.5,)}
-    better = {"sphere, n = 100": 4.0, "F8, n = 160": 9.0, "rastrigin, n = 10,000": 100.0, "RBM 1": 2.0}
+    ends = {
+        "sphere, n = 100": (0.5, 1, 10),
+        "F8, n = 160": (0.5,),
+        "rastrigin, n = 10,000": (0.5,),
+        "RBM 1": (0.5,),
+    }
+    better = {
+        "sphere, n = 100": 4.0,
+        "F8, n = 160": 9.0,
+        "rastrigin, n = 10,000": 100.0,
+        "RBM 1": 2.0,
+    }
     rows = [
         (problem, method, seed, mark, (seed + 1) * value)
         for problem, marks in ends.items()
         for mark in marks
         for seed in range(3)
-        for method, value in (("lea-mvd", 5 * better[problem] * (2 if mark == 10 else 1)), (SEPARABLE, 5.0))
+        for method, value in (
+            ("lea-mvd", 5 * better[problem] * (2 if mark == 10 else 1)),
+            (SEPARABLE, 5.0),
+        )
     ]
-    rows += [(problem, "snes:population_size=16", 0, 0.5, 5.0) for problem in ends if "10,000" not in problem]
+    rows += [
+        (problem, "snes:population_size=16", 0, 0.5, 5.0)
+        for problem in ends
+        if "10,000" not in problem
+    ]
     table = pd.DataFrame(rows, columns=["problem", "method", "seed", "mark", "best"])
     ratios = longer_searches.over_separable(table)
     ours = ratios[ratios["method"] == "lea-mvd"]
-    assert ours["ratio"].tolist() == pytest.approx([4.0] * 6 + [8.0] * 3 + [9.0] * 3 + [100.0] * 3 + [2.0] * 3)
+    assert ours["ratio"].tolist() == pytest.approx(
+        [4.0] * 6 + [8.0] * 3 + [9.0] * 3 + [100.0] * 3 + [2.0] * 3
+    )
     kinds = longer_searches.by_kind(ratios).query("method == 'lea-mvd'")
     assert kinds[["kind", "mark", "runs"]].to_numpy().tolist() == [
-        ["RBM 1", 0.5, 3], ["smooth", 0.5, 2], ["smooth", 1, 1], ["smooth", 10, 1],
-    ]  # fmt: skip
+        ["RBM 1", 0.5, 3],
+        ["smooth", 0.5, 2],
+        ["smooth", 1, 1],
+        ["smooth", 10, 1],
+    ]
     assert kinds["mean"].tolist() == pytest.approx([2, 6, 4, 8])
     elsewhere = table.assign(problem=table["problem"] + ", moved by 64", best=table["best"] * 3)
     found = longer_searches.choice(ratios, pd.concat([table, elsewhere]))

@@ -1,4 +1,6 @@
-"""The algorithm in NumPy on the page of the method: it prints what the page says, and agrees with the library."""
+"""The algorithm in NumPy on the page of the method: it prints what the page says, and agrees with
+the library.
+"""
 
 import contextlib
 import io
@@ -26,7 +28,12 @@ class Replay:
     def standard_normal(self, shape: tuple[int, int]) -> Array:
         self.generation += 1
         rows, n = shape
-        return np.array([reference.normals(self.seed, self.generation, 24 - rows + row, n) for row in range(rows)])
+        return np.array(
+            [
+                reference.normals(self.seed, self.generation, 24 - rows + row, n)
+                for row in range(rows)
+            ]
+        )
 
     def permutation(self, ranks: Array) -> Array:
         assert ranks.tolist() == list(range(1, 24))
@@ -34,7 +41,9 @@ class Replay:
 
     def random(self, shape: tuple[int, int]) -> Array:
         rows, n = shape
-        drawn = [reference.factors(self.seed, self.generation, 24 - rows + row, n) for row in range(rows)]
+        drawn = [
+            reference.factors(self.seed, self.generation, 24 - rows + row, n) for row in range(rows)
+        ]
         self.factors = np.array(drawn)
         return np.where(self.factors == 1, 1.0, 0.0)
 
@@ -75,4 +84,7 @@ def test_the_code_agrees_with_the_library(code: dict[str, Any], x0: Array) -> No
         assert pytest.approx(told[opt.generation], rel=1e-9, abs=1e-9) == X
         opt.tell(X, objective(X))
     assert len(told) == opt.generation
-    assert (x, value) == (pytest.approx(opt.result.x, rel=1e-9), pytest.approx(opt.result.fun, rel=1e-9))
+    assert (x, value) == (
+        pytest.approx(opt.result.x, rel=1e-9),
+        pytest.approx(opt.result.fun, rel=1e-9),
+    )

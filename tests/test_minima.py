@@ -1,4 +1,6 @@
-"""Section 11: searches that start in local minima, on small runs and on tables with known answers."""
+"""Section 11: searches that start in local minima, on small runs and on tables
+with known answers.
+"""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -20,14 +22,19 @@ def test_a_valley_is_a_local_minimum_and_not_the_global_one(function: str) -> No
     assert here.start == pytest.approx(float(here.value(here.x)))
     assert here.start > here.tolerance
     inside = (here.x > 1e-6) & (here.x < 1 - 1e-6)
-    assert np.abs(here.gradient(here.x)[inside]).max() < 1e-4 * np.abs(here.gradient(np.full(3, 0.5))).max() + 1e-5
+    assert (
+        np.abs(here.gradient(here.x)[inside]).max()
+        < 1e-4 * np.abs(here.gradient(np.full(3, 0.5))).max() + 1e-5
+    )
     assert here.descend(here.x)[1] == pytest.approx(here.start)
     around = np.clip(here.x + 1e-5 * np.random.default_rng(0).standard_normal((50, 3)), 0, 1)
     assert (here.value(around) >= here.start - 1e-9 * abs(here.start)).all()
 
 
 def test_searches_without_a_local_minimum_have_no_values(monkeypatch) -> None:
-    """On Griewank's function in 50 variables L-BFGS-B ends at the global minimum from everywhere."""
+    """On Griewank's function in 50 variables L-BFGS-B ends at the global
+    minimum from everywhere.
+    """
     monkeypatch.setattr(minima, "TRIES", 2)
     rows = minima.escape("griewank", 50, "random", (0.1, 0.3), seed=0).rows
     assert rows["sigma0"].tolist() == [0.1, 0.3]
@@ -45,7 +52,9 @@ def test_a_search_ends_no_higher_than_its_best_point(monkeypatch) -> None:
     for name in ("EARLY", "BUDGET"):
         monkeypatch.setattr(minima, name, 24)
     row = minima.escape("rastrigin", 2, "random", (0.3,), seed=0).rows.iloc[0]
-    assert row["early"] == row["end"] < row["start"] - 1, "the one generation is early, with its last evaluation"
+    assert row["early"] == row["end"] < row["start"] - 1, (
+        "the one generation is early, with its last evaluation"
+    )
 
 
 def test_curvatures_are_those_of_the_error() -> None:
@@ -55,7 +64,9 @@ def test_curvatures_are_those_of_the_error() -> None:
     assert (np.diff(values) >= 0).all()
     directions = np.linalg.qr(np.random.default_rng(1).standard_normal((len(theta), len(theta))))[0]
     h, error = 1e-3, ReconstructionObjective(V, 2)
-    second = (error(theta + h * directions) - 2 * error(theta[None]) + error(theta - h * directions)) / h**2
+    second = (
+        error(theta + h * directions) - 2 * error(theta[None]) + error(theta - h * directions)
+    ) / h**2
     assert sum(second) == pytest.approx(values.sum(), rel=1e-4), "the trace, in another basis"
 
 
@@ -64,31 +75,55 @@ def test_searches_of_an_rbm(monkeypatch) -> None:
         monkeypatch.setattr(minima, name, value)
     rows = minima.escape_from_training(IMAGES, "lea-mvd", 0).rows.set_index("start")
     assert rows.index.tolist() == ["cd", "l-bfgs"]
-    assert rows.loc["l-bfgs", "error"] == rows.loc["cd", "without"], "the second start is where L-BFGS ends"
+    assert rows.loc["l-bfgs", "error"] == rows.loc["cd", "without"], (
+        "the second start is where L-BFGS ends"
+    )
     assert (rows["best"] <= rows["error"] * (1 + 1e-6)).all()
     assert (rows["end"] <= rows["best"]).all()
     assert rows.loc["l-bfgs", "gradient"] < 0.01 * rows.loc["cd", "gradient"]
 
 
 def searches(ends: list[float], **columns) -> pd.DataFrame:
-    table = {"method": "lea-mvd", "sigma0": 0.1, "n_var": 2, "start": 10.0, "tolerance": 0.5, "early": 10.0}
+    table = {
+        "method": "lea-mvd",
+        "sigma0": 0.1,
+        "n_var": 2,
+        "start": 10.0,
+        "tolerance": 0.5,
+        "early": 10.0,
+    }
     return pd.DataFrame(table | columns | {"end": ends})
 
 
 def test_what_has_escaped() -> None:
     found = minima.escaped(searches([9.0, 9.5, 11.0, np.nan], start=[10.0, 10.0, 10.0, np.nan]))
-    assert found["escaped"].tolist() == [True, False, False], "by more than the tolerance; nothing without a start"
+    assert found["escaped"].tolist() == [
+        True,
+        False,
+        False,
+    ], "by more than the tolerance; nothing without a start"
     assert not minima.escaped(searches([9.0]), "early")["escaped"].any()
     rbms = pd.DataFrame({"start": ["cd"], "without": [8.0], "end": [9.0], "tolerance": [0.1]})
-    assert not minima.escaped(rbms)["escaped"].any(), "lower than the start is not lower than without a search"
+    assert not minima.escaped(rbms)["escaped"].any(), (
+        "lower than the start is not lower than without a search"
+    )
 
 
 def test_shares_and_tests_of_escapes() -> None:
-    runs = pd.concat([searches([1.0] * 9 + [10.0]), searches([1.0, 10.0], n_var=5), searches([1.0], sigma0=0.3)])
+    runs = pd.concat(
+        [searches([1.0] * 9 + [10.0]), searches([1.0, 10.0], n_var=5), searches([1.0], sigma0=0.3)]
+    )
     runs = pd.concat([runs, searches([10.0] * 4, method="random")])
-    rbms = pd.DataFrame({"start": ["cd", "cd", "l-bfgs"], "without": 8.0, "end": [7.0, 9.0, 9.0], "tolerance": 0.1})
+    rbms = pd.DataFrame(
+        {"start": ["cd", "cd", "l-bfgs"], "without": 8.0, "end": [7.0, 9.0, 9.0], "tolerance": 0.1}
+    )
     tests = minima.most_escape(Tables(runs, rbms))
-    assert [(effect.effect, effect.runs) for effect in tests.values()] == [(0.9, 10), (0.5, 2), (0.5, 2), (0, 1)]
+    assert [(effect.effect, effect.runs) for effect in tests.values()] == [
+        (0.9, 10),
+        (0.5, 2),
+        (0.5, 2),
+        (0, 1),
+    ]
     assert tests["2 variables"].p == pytest.approx(11 / 1024), "at least 9 of 10 heads"
 
 

@@ -1,4 +1,6 @@
-"""What `minimize` adds to ask and tell; what holds for every method alike is in `test_optimizers`."""
+"""What `minimize` adds to ask and tell; what holds for every method alike is in
+`test_optimizers`.
+"""
 
 import copy
 import doctest
@@ -49,9 +51,13 @@ def test_it_is_ask_and_tell_with_a_history() -> None:
     result = run(fun, vectorized=True)
     history = result.history
     assert isinstance(history, Generation)
-    np.testing.assert_array_equal(history.best, np.minimum.accumulate([np.nanmin(F) for F in values]))
+    np.testing.assert_array_equal(
+        history.best, np.minimum.accumulate([np.nanmin(F) for F in values])
+    )
     np.testing.assert_allclose(history.mean, [np.nanmean(F) for F in values], rtol=1e-12)
-    np.testing.assert_array_equal(history.worst, [F.max() if i != 2 else np.inf for i, F in enumerate(values)])
+    np.testing.assert_array_equal(
+        history.worst, [F.max() if i != 2 else np.inf for i, F in enumerate(values)]
+    )
     np.testing.assert_array_equal(history.nfev, [24, 44, 64, 84, 104])
     opt = LEAMVD(X0, seed=1)
     for t in range(5):
@@ -65,7 +71,11 @@ def test_it_is_ask_and_tell_with_a_history() -> None:
 def test_a_better_best_counts_even_where_the_last_is_worse() -> None:
     """Elites that are evaluated again may lose what they had."""
     values = iter([5.0, 6.0, 4.0, 5.0, 5.0, 5.0, 5.0])
-    given: dict[str, Any] = {"n_gen": 7, "max_stagnation": 3, "reading": Reading(elites="reevaluate")}
+    given: dict[str, Any] = {
+        "n_gen": 7,
+        "max_stagnation": 3,
+        "reading": Reading(elites="reevaluate"),
+    }
     assert run(lambda X: np.full(len(X), next(values)), vectorized=True, **given).nit == 6
 
 
@@ -115,12 +125,21 @@ def test_a_point_may_be_kept_and_written_to_but_a_generation_is_a_view() -> None
     ],
     ids=str,
 )
-def test_bounds_are_kept_unless_limits_say_otherwise(options: dict[str, Any], outside: bool) -> None:
-    result = run(lambda X: -X.sum(axis=1), x0=np.full(6, 0.8), bounds=(-1, 1), vectorized=True, n_gen=20, **options)
+def test_bounds_are_kept_unless_limits_say_otherwise(
+    options: dict[str, Any], outside: bool
+) -> None:
+    result = run(
+        lambda X: -X.sum(axis=1),
+        x0=np.full(6, 0.8),
+        bounds=(-1, 1),
+        vectorized=True,
+        n_gen=20,
+        **options,
+    )
     assert (np.abs(result.x).max() > 1) == outside
 
 
-def test_fields_of_a_reading_may_be_given_one_by_one_and_replace_those_of_the_reading_that_is_given() -> None:
+def test_fields_of_a_reading_may_be_given_one_by_one_and_replace_those_of_the_given_one() -> None:
     whole = run(n_gen=20, reading=Reading(reset="off", exponent=3, shift="printed"))
     for given in (
         {"reset": "off", "exponent": 3, "shift": "printed"},
@@ -144,7 +163,12 @@ def test_fields_of_a_reading_may_be_given_one_by_one_and_replace_those_of_the_re
 )
 def test_a_search_that_begins_below_sigma_min_is_no_success(given: dict[str, Any]) -> None:
     result = minimize(sphere, vectorized=True, seed=1, **given)
-    assert (result.success, result.status, result.nit, "lower sigma_min" in result.message) == (False, 2, 1, True)
+    assert (result.success, result.status, result.nit, "lower sigma_min" in result.message) == (
+        False,
+        2,
+        1,
+        True,
+    )
     assert minimize(sphere, vectorized=True, seed=1, sigma_min=1e-12, **given).nit > 1
 
 
@@ -188,11 +212,20 @@ def test_args_that_are_no_tuple_are_one_argument(args: Any) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_an_automatic_step_size_is_half_of_the_one_at_which_half_of_all_generations_gain(method: str) -> None:
+def test_an_automatic_step_size_is_half_of_the_one_at_which_half_of_all_generations_gain(
+    method: str,
+) -> None:
     start, told = np.full(400, 1.5), []
-    given: dict[str, Any] = {"vectorized": True, "method": method, "seed": 3, "n_gen": 4, "population_size": 12}
+    given: dict[str, Any] = {
+        "vectorized": True,
+        "method": method,
+        "seed": 3,
+        "n_gen": 4,
+        "population_size": 12,
+    }
     result = minimize(lambda X: told.extend(X.copy()) or sphere(X), start, sigma0="auto", **given)
-    # norm(g) = 2 norm(x0 - 0.5) = 40, tr(H) = 2 n; of 12 normal draws the largest is 1.629 in the mean
+    # norm(g) = 2 norm(x0 - 0.5) = 40, tr(H) = 2 n; of 12 normal draws the largest is 1.629 in the
+    # mean
     assert result.sigma0 == pytest.approx(1.629 * 40 / 800, rel=0.3)
     assert minimize(sphere, start, sigma0="auto", **given | {"seed": 4}).sigma0 != result.sigma0
     by_hand = minimize(sphere, start, sigma0=result.sigma0, **given)
@@ -207,9 +240,18 @@ def test_an_automatic_step_size_begins_one_optimizer_and_keeps_to_the_budget_and
     told: list[Any] = []
     begun: list[Any] = []
     begin = LEAMVD.__init__
-    monkeypatch.setattr(LEAMVD, "__init__", lambda self, *a, **k: begun.append(k) or begin(self, *a, **k))
-    given: dict[str, Any] = {"x0": np.ones(50), "vectorized": True, "sigma0": "auto", "bounds": (-1, 1.005)}
-    result = run(lambda X: told.extend(X.copy()) or sphere(X), max_nfev=130, **given | {"n_gen": None})
+    monkeypatch.setattr(
+        LEAMVD, "__init__", lambda self, *a, **k: begun.append(k) or begin(self, *a, **k)
+    )
+    given: dict[str, Any] = {
+        "x0": np.ones(50),
+        "vectorized": True,
+        "sigma0": "auto",
+        "bounds": (-1, 1.005),
+    }
+    result = run(
+        lambda X: told.extend(X.copy()) or sphere(X), max_nfev=130, **given | {"n_gen": None}
+    )
     assert (result.nfev, result.reason, len(begun)) == (125, "max_nfev", 1)  # 61, 24 and twice 20
     assert np.max(told[:61]) == 1.005
     assert np.min(told[:61]) == pytest.approx(0.995)
@@ -241,24 +283,43 @@ def test_where_nothing_can_be_measured_the_papers_step_size_is_taken(fun: Any, n
 # ---- a file to go on from
 
 
-def saved(path: Path, fun: Any = rastrigin, **options: Any) -> Any:  # partials have no names: any may go on
-    return run(functools.partial(fun), **{"vectorized": True, "n_gen": 12, "checkpoint": path} | options)
+# partials have no names: any may go on
+def saved(path: Path, fun: Any = rastrigin, **options: Any) -> Any:
+    return run(
+        functools.partial(fun), **{"vectorized": True, "n_gen": 12, "checkpoint": path} | options
+    )
 
 
 @pytest.mark.parametrize(
     "changes",
     [
-        {"seed": 2}, {"dtype": "float32"}, {"method": "random"}, {"population_size": 30}, {"n_elite": 3},
-        {"sigma0": 0.2}, {"reset": "off"}, {"bounds": (-2, 3)}, {"limits": "reflect"}, {"x0": X0 + 1e-9},
-        {"x0_in_population": False}, {"args": (1, np.append(X0[:5], 2))}, {"args": (1.5, X0)}, {"args": (1, X0, [])},
+        {"seed": 2},
+        {"dtype": "float32"},
+        {"method": "random"},
+        {"population_size": 30},
+        {"n_elite": 3},
+        {"sigma0": 0.2},
+        {"reset": "off"},
+        {"bounds": (-2, 3)},
+        {"limits": "reflect"},
+        {"x0": X0 + 1e-9},
+        {"x0_in_population": False},
+        {"args": (1, np.append(X0[:5], 2))},
+        {"args": (1.5, X0)},
+        {"args": (1, X0, [])},
     ],
     ids=str,
-)  # fmt: skip
-def test_a_checkpoint_of_other_arguments_is_refused_and_left_as_it_is(changes: dict[str, Any], tmp_path: Path) -> None:
+)
+def test_a_checkpoint_of_other_arguments_is_refused_and_left_as_it_is(
+    changes: dict[str, Any], tmp_path: Path
+) -> None:
     given: dict[str, Any] = {"bounds": (-2, 2), "n_gen": 2, "args": (1, X0)}
     saved(tmp_path / "run.npz", lambda X, *_: rastrigin(X), **given)
     before = (tmp_path / "run.npz").read_bytes()
-    with pytest.raises(ValueError, match=rf"is of a search with .*{next(iter(changes))}=.*, got .*: name another file"):
+    with pytest.raises(
+        ValueError,
+        match=rf"is of a search with .*{next(iter(changes))}=.*, got .*: name another file",
+    ):
         saved(tmp_path / "run.npz", never, **given | changes)
     assert (tmp_path / "run.npz").read_bytes() == before
 
@@ -267,11 +328,16 @@ def test_a_checkpoint_of_another_function_is_refused(tmp_path: Path) -> None:
     given: dict[str, Any] = {"vectorized": True, "checkpoint": tmp_path / "run.npz"}
     run(rastrigin, **given)
     for other in (sphere, lambda X: rastrigin(X), functools.partial(rastrigin)):
-        with pytest.raises(ValueError, match=r"is of a search with fun=problems.rastrigin, got [\w.<>]+: name another"):
+        with pytest.raises(
+            ValueError,
+            match=r"is of a search with fun=problems.rastrigin, got [\w.<>]+: name another",
+        ):
             run(other, **given)
 
 
-def test_args_are_compared_by_value_where_they_are_plain_and_else_by_their_type(tmp_path: Path) -> None:
+def test_args_are_compared_by_value_where_they_are_plain_and_else_by_their_type(
+    tmp_path: Path,
+) -> None:
     plain = (np.arange(6.0).reshape(2, 3), 2.0, 0.5, "text", "t\n" * 90, True, 1j, None)
     others = ({"a", "b", "c"}, {"a": [1, "b"]}, lambda: None, np.array([None]))
     again = (
@@ -347,14 +413,19 @@ def test_another_function_of_the_same_name_is_refused_by_its_values(
     first = run(make(1), n_gen=4, **given)
     before = given["checkpoint"].read_bytes()
     for n_gen in (4, 8):
-        with pytest.raises(ValueError, match=r"fun must be that of the checkpoint, got [\d.]+ of .* has [\d.]+: name"):
+        with pytest.raises(
+            ValueError,
+            match=r"fun must be that of the checkpoint, got [\d.]+ of .* has [\d.]+: name",
+        ):
             run(make(2), n_gen=n_gen, **given)
     assert given["checkpoint"].read_bytes() == before
     assert_same(run(make(1), n_gen=4, **given), first)
     assert_same(run(make(1), n_gen=8, **given), run(make(1), n_gen=8, vectorized=vectorized))
 
 
-def test_a_changed_global_is_another_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_global_is_another_function(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     given: dict[str, Any] = {"checkpoint": tmp_path / "run.npz"}
     run(by_a_global, **given)
     run(by_a_global, **given)
@@ -364,7 +435,9 @@ def test_a_changed_global_is_another_function(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("vectorized", [True, False])
-def test_the_last_generation_is_asked_for_again_and_not_counted(vectorized: bool, tmp_path: Path) -> None:
+def test_the_last_generation_is_asked_for_again_and_not_counted(
+    vectorized: bool, tmp_path: Path
+) -> None:
     seen: list[Any] = []
 
     def fun(x: Any) -> Any:
@@ -382,7 +455,9 @@ def test_the_last_generation_is_asked_for_again_and_not_counted(vectorized: bool
     assert_same(run(fun, **given, n_gen=9), run(fun, n_gen=9, vectorized=vectorized))
 
 
-def test_the_seconds_of_what_is_asked_again_are_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_seconds_of_what_is_asked_again_are_not_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now = [0.0]
 
     def fun(x: Any) -> float:
@@ -395,15 +470,25 @@ def test_the_seconds_of_what_is_asked_again_are_not_counted(tmp_path: Path, monk
     assert run(fun, **given, n_gen=99, max_seconds=21).nit == 5 + 2  # a generation takes 20
 
 
-def test_noise_is_warned_of_and_a_rounding_is_neither_noise_nor_another_function(tmp_path: Path) -> None:
+def test_noise_is_warned_of_and_a_rounding_is_neither_noise_nor_another_function(
+    tmp_path: Path,
+) -> None:
     rng = np.random.default_rng(3)
-    given: dict[str, Any] = {"x0": X0, "seed": 1, "n_gen": 6, "vectorized": True, "checkpoint": tmp_path / "run.npz"}
+    given: dict[str, Any] = {
+        "x0": X0,
+        "seed": 1,
+        "n_gen": 6,
+        "vectorized": True,
+        "checkpoint": tmp_path / "run.npz",
+    }
 
     def noisy(X: Any, size: float = 1.0) -> Any:
         return rastrigin(X) + size * rng.random(len(X))
 
     first = minimize(noisy, **given)
-    with pytest.warns(RuntimeWarning, match=r"fun has noise: it returns [\d.]+ and [\d.]+ of the same") as caught:
+    with pytest.warns(
+        RuntimeWarning, match=r"fun has noise: it returns [\d.]+ and [\d.]+ of the same"
+    ) as caught:
         again = minimize(noisy, **given)
     assert [warning.filename for warning in caught] == [__file__]
     assert_same(again, first)
@@ -438,8 +523,12 @@ def test_a_search_that_draws_other_candidates_here_is_refused_and_says_why(
     monkeypatch.setattr(checkpoints, "get_host_cpu_name", lambda: "abacus")
     monkeypatch.setattr(cma, "__version__", "0.1")
     with monkeypatch.context() as patch:  # another rounding
-        patch.setattr(kind, "_sample", lambda self: sample(self) * (1 + 2.0**-52 * (self.generation == 6)))
-        with pytest.raises(ValueError, match=r"cannot go on, .*processor .* became abacus") as caught:
+        patch.setattr(
+            kind, "_sample", lambda self: sample(self) * (1 + 2.0**-52 * (self.generation == 6))
+        )
+        with pytest.raises(
+            ValueError, match=r"cannot go on, .*processor .* became abacus"
+        ) as caught:
             saved(path, never, method=method)
     assert ("cma" in str(caught.value)) == method.endswith("cma-es")
     assert f"np.load({str(path)!r})['x'] of value {first.fun}" in str(caught.value)
@@ -458,7 +547,9 @@ def test_limits_may_change_and_the_seed_may_be_left_out(tmp_path: Path) -> None:
     assert_same(saved(tmp_path / "other.npz", seed=None), saved(None, seed=fresh.seed))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("limit", [{"max_nfev": 150}, {"max_stagnation": 2}, {"target": 30.0}], ids=str)
+@pytest.mark.parametrize(
+    "limit", [{"max_nfev": 150}, {"max_stagnation": 2}, {"target": 30.0}], ids=str
+)
 def test_limits_count_what_was_before_the_checkpoint(limit: dict[str, Any], tmp_path: Path) -> None:
     plain = saved(None, lambda X: np.round(rastrigin(X), -1), **limit)  # type: ignore[arg-type]
     assert 2 < plain.nit < 12
@@ -472,7 +563,9 @@ def test_a_search_with_an_automatic_step_size_goes_on_with_the_one_it_has(tmp_pa
     whole = saved(None, sphere, sigma0="auto")  # type: ignore[arg-type]
     saved(tmp_path / "run.npz", sphere, sigma0="auto", n_gen=3)
     told: list[Any] = []
-    rest = saved(tmp_path / "run.npz", lambda X: told.extend(X) or sphere(X), sigma0="auto", seed=None)
+    rest = saved(
+        tmp_path / "run.npz", lambda X: told.extend(X) or sphere(X), sigma0="auto", seed=None
+    )
     assert len(told) == (1 + 9) * 20
     assert_same(rest, whole)
 
@@ -503,29 +596,44 @@ def test_an_optimizer_that_is_given_goes_on_from_the_file(tmp_path: Path) -> Non
 
     given: dict[str, Any] = {"vectorized": True, "checkpoint": tmp_path / "run.npz"}
     minimize(rastrigin, method=begun(), max_nfev=150, **given)
-    assert_same(minimize(rastrigin, method=begun(), **given), minimize(rastrigin, method=begun(), vectorized=True))
+    assert_same(
+        minimize(rastrigin, method=begun(), **given),
+        minimize(rastrigin, method=begun(), vectorized=True),
+    )
     with pytest.raises(ValueError, match="generation=2, got 0"):
         minimize(never, method=LEAMVD(X0, seed=1, n_gen=20), **given)
     opt = begun()
     minimize(rastrigin, method=opt, **given)
-    with pytest.raises(ValueError, match="generation=2, got 20: give an optimizer that is where that one was"):
+    with pytest.raises(
+        ValueError, match="generation=2, got 20: give an optimizer that is where that one was"
+    ):
         minimize(never, method=opt, **given)
 
 
-def test_each_file_that_draws_candidates_is_in_the_digest_of_a_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_file_that_draws_candidates_is_in_the_digest_of_a_checkpoint(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     taken: dict[str, Any] = {}
     monkeypatch.setattr(sources, "digest", lambda trees: taken.update(trees) or "0" * 64)
     checkpoints._code.__wrapped__()
     package = Path(leamvd.__file__).parent
-    left = {path.stem for path in (package / "optimizers").glob("*.py")} - {Path(name).stem for name in taken}
+    left = {path.stem for path in (package / "optimizers").glob("*.py")} - {
+        Path(name).stem for name in taken
+    }
     assert left == {"checkpoints", "evaluation", "local_model", "minimize"}
-    assert {f"leamvd/_support/{name}.py" for name in ("checks", "compile", "threads")} <= taken.keys()
+    assert {
+        f"leamvd/_support/{name}.py" for name in ("checks", "compile", "threads")
+    } <= taken.keys()
 
 
 @pytest.mark.parametrize("checkpoint", ["", ".", 3], ids=str)
-def test_a_checkpoint_is_a_file(checkpoint: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkpoint_is_a_file(
+    checkpoint: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ValueError, match=f"checkpoint must be the name of a file, got .*{checkpoint!r}"):
+    with pytest.raises(
+        ValueError, match=f"checkpoint must be the name of a file, got .*{checkpoint!r}"
+    ):
         run(never, checkpoint=checkpoint)
 
 
@@ -540,12 +648,19 @@ def test_a_checkpoint_is_a_file(checkpoint: Any, tmp_path: Path, monkeypatch: py
 def test_points_whose_squares_overflow_are_refused_before_one_is_nan(given: dict[str, Any]) -> None:
     seen: list[Any] = []
     with pytest.raises(OverflowError, match="scale the variables") as caught:
-        run(lambda X: seen.extend(X.copy()) or np.abs(X).max(axis=1), vectorized=True, n_gen=30, **given)
+        run(
+            lambda X: seen.extend(X.copy()) or np.abs(X).max(axis=1),
+            vectorized=True,
+            n_gen=30,
+            **given,
+        )
     assert np.isfinite(seen).all()
     assert caught.value.result.fun == np.abs(seen).max(axis=1).min()  # type: ignore[attr-defined]
 
 
-def test_a_full_disk_leaves_the_earlier_checkpoint_whole(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_full_disk_leaves_the_earlier_checkpoint_whole(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     path, plain = tmp_path / "run.npz", saved(None)  # type: ignore[arg-type]
     saved(path, n_gen=3)
     before = path.read_bytes()
@@ -566,8 +681,12 @@ def test_a_full_disk_leaves_the_earlier_checkpoint_whole(monkeypatch: pytest.Mon
     assert (tmp_path / "link").is_symlink()
 
 
-@pytest.mark.parametrize("damage", [b"", b"a text", "half", "flipped", "other arrays", "older"], ids=str)
-def test_a_file_that_is_no_checkpoint_is_refused_and_left_as_it_is(damage: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "damage", [b"", b"a text", "half", "flipped", "other arrays", "older"], ids=str
+)
+def test_a_file_that_is_no_checkpoint_is_refused_and_left_as_it_is(
+    damage: Any, tmp_path: Path
+) -> None:
     path = tmp_path / "run.npz"
     saved(path, n_gen=3)
     whole = bytearray(path.read_bytes())
@@ -580,7 +699,9 @@ def test_a_file_that_is_no_checkpoint_is_refused_and_left_as_it_is(damage: Any, 
         whole[len(whole) // 2] ^= 255
         path.write_bytes({"half": whole[: len(whole) // 2], "flipped": whole}.get(damage, damage))
     before = path.read_bytes()
-    with pytest.raises(ValueError, match=r"cannot be read as one .*: name another file, or delete this one"):
+    with pytest.raises(
+        ValueError, match=r"cannot be read as one .*: name another file, or delete this one"
+    ):
         saved(path, never)
     assert path.read_bytes() == before
 

@@ -1,4 +1,6 @@
-"""SNES and CR-FM-NES: against the slow equations, against the authors' program, and as methods of a comparison."""
+"""SNES and CR-FM-NES: against the slow equations, against the authors' program, and as methods of a
+comparison.
+"""
 
 from typing import Any
 
@@ -12,7 +14,13 @@ from leamvd.optimizers.reading import Reading
 from leamvd.paper import benchmarks, natural_evolution, results
 from leamvd.paper.benchmarks import Comparison, Function
 from leamvd.paper.layers import Study
-from leamvd.paper.natural_evolution import CLASSES, CRFMNES, SNES, natural_gradients, usual_population_size
+from leamvd.paper.natural_evolution import (
+    CLASSES,
+    CRFMNES,
+    SNES,
+    natural_gradients,
+    usual_population_size,
+)
 from leamvd.paper.study_methods import Method
 from leamvd.paper.words import named
 
@@ -88,12 +96,18 @@ def test_gradients_are_those_of_the_log_likelihood_by_the_inverse_of_fishers_mat
 
 @pytest.mark.parametrize("method", CLASSES)
 def test_ranks_alone_count_and_the_place_and_scale_of_the_coordinates_do_not(method: str) -> None:
-    """The start solution is in the first population; a search in other coordinates is the same one."""
+    """The start solution is in the first population; a search in other
+    coordinates is the same one.
+    """
     given = {"population_size": 6, "n_gen": 30, "seed": 4}
     points = followed(CLASSES[method](X0, sigma0=0.3, **given), rosenbrock, 15)
     assert (points[0][0] == X0).all()
-    ranked = followed(CLASSES[method](X0, sigma0=0.3, **given), lambda X: np.log(rosenbrock(X)) ** 3, 15)
-    moved = followed(CLASSES[method](4 * X0 + 3, sigma0=1.2, **given), lambda X: rosenbrock((X - 3) / 4), 15)
+    ranked = followed(
+        CLASSES[method](X0, sigma0=0.3, **given), lambda X: np.log(rosenbrock(X)) ** 3, 15
+    )
+    moved = followed(
+        CLASSES[method](4 * X0 + 3, sigma0=1.2, **given), lambda X: rosenbrock((X - 3) / 4), 15
+    )
     np.testing.assert_allclose(ranked, points)
     np.testing.assert_allclose((np.array(moved) - 3) / 4, points, rtol=1e-6, atol=1e-9)
 
@@ -113,11 +127,19 @@ def test_the_usual_population_is_even_where_points_are_mirrored() -> None:
         CRFMNES(X0, population_size=5)
 
 
-def test_a_comparison_runs_them_with_their_own_populations_and_with_given_ones(tmp_path: Any) -> None:
-    methods = "snes", "snes:population_size=6+sigma0=0.2", "cr-fm-nes", "cr-fm-nes:population_size=6"
+def test_a_comparison_runs_them_with_their_own_populations_and_with_given_ones(
+    tmp_path: Any,
+) -> None:
+    methods = (
+        "snes",
+        "snes:population_size=6+sigma0=0.2",
+        "cr-fm-nes",
+        "cr-fm-nes:population_size=6",
+    )
     compared = Comparison(problems={Function("sphere", 40): (1, 2)}, methods=methods, seeds=(2,))
     runs = results.tables(compared.plan(), tmp_path)["runs"]
-    assert runs["evaluations"].tolist() == [30, 75, 36, 78, 32, 80, 36, 78]  # generations of 15, 6, 16 and 6
+    # generations of 15, 6, 16 and 6
+    assert runs["evaluations"].tolist() == [30, 75, 36, 78, 32, 80, 36, 78]
     settings = Training(sigma0=0.2), Reading(population_size=6)
     opt, objective = benchmarks.start(Function("sphere", 40), "snes", *settings, seed=2, budget=80)
     assert opt.sigma0 == 2
@@ -127,7 +149,10 @@ def test_a_comparison_runs_them_with_their_own_populations_and_with_given_ones(t
 
 def test_their_texts_have_words_and_train_no_layers() -> None:
     assert named("cr-fm-nes:population_size=16") == "CR-FM-NES, 16 individuals"
-    assert str(Method.parse("snes:population_size=16+sigma0=0.3")) == "snes:population_size=16+sigma0=0.3"
+    assert (
+        str(Method.parse("snes:population_size=16+sigma0=0.3"))
+        == "snes:population_size=16+sigma0=0.3"
+    )
     with pytest.raises(ValueError, match="setting"):
         Method.parse("snes:n_elite=2")
     with pytest.raises(ValueError, match="methods must be"):
@@ -135,5 +160,8 @@ def test_their_texts_have_words_and_train_no_layers() -> None:
 
 
 def test_a_text_says_the_population_where_it_is_given_alone() -> None:
-    spelled = [Method.parse(text).spelled(Training(), Reading()) for text in ("snes", "snes:population_size=16")]
+    spelled = [
+        Method.parse(text).spelled(Training(), Reading())
+        for text in ("snes", "snes:population_size=16")
+    ]
     assert [one["reading"] for one in spelled] == [{}, {"population_size": 16}]

@@ -1,4 +1,6 @@
-"""What all optimizers share, method by method: a new one in `leamvd.optimizers.methods` is tested here at once."""
+"""What all optimizers share, method by method: a new one in `leamvd.optimizers.methods` is tested
+here at once.
+"""
 
 import copy
 import functools
@@ -22,7 +24,10 @@ from leamvd.optimizers.random_search import RandomSearch
 X0 = np.linspace(-1, 1, 5)
 KINDS: dict[str, dict[str, Any]] = {method: {"method": method} for method in METHODS} | {
     "printed": {"reading": Reading.printed(), "dtype": "float32"},
-    "mixed": {"reading": Reading(step="sampled", reset="initial", limits="reflect"), "bounds": (-2, 2)},
+    "mixed": {
+        "reading": Reading(step="sampled", reset="initial", limits="reflect"),
+        "bounds": (-2, 2),
+    },
     "random, float32": {"method": "random", "dtype": "float32", "bounds": (-2, 2)},
 }
 every_kind = pytest.mark.parametrize("options", KINDS.values(), ids=KINDS)
@@ -65,7 +70,9 @@ def assert_same(a: Any, b: Any) -> None:
 
 
 @every_kind
-def test_candidates_have_the_shape_that_is_told_and_stay_until_they_are_told(options: dict[str, Any]) -> None:
+def test_candidates_have_the_shape_that_is_told_and_stay_until_they_are_told(
+    options: dict[str, Any],
+) -> None:
     opt, x0 = made(options), X0.copy()
     for generation in range(3):
         expected = opt.n_candidates
@@ -75,7 +82,11 @@ def test_candidates_have_the_shape_that_is_told_and_stay_until_they_are_told(opt
         assert X.dtype == opt.dtype
         with pytest.raises(ValueError, match="read-only"):
             X[0, 0] = 1
-        for wrong, F in ((X[1:], np.zeros(len(X))), (X, np.zeros(len(X) - 1)), (X, np.full(len(X), -np.inf))):
+        for wrong, F in (
+            (X[1:], np.zeros(len(X))),
+            (X, np.zeros(len(X) - 1)),
+            (X, np.full(len(X), -np.inf)),
+        ):
             with pytest.raises(ValueError, match="must"):
                 opt.tell(wrong, F)
         assert opt.generation == generation
@@ -114,16 +125,22 @@ def test_one_seed_one_result(options: dict[str, Any]) -> None:
 
 @pytest.mark.compiled
 @every_kind
-@pytest.mark.parametrize("copied", [copy.copy, lambda opt: pickle.loads(pickle.dumps(opt))], ids=["copy", "pickle"])
+@pytest.mark.parametrize(
+    "copied", [copy.copy, lambda opt: pickle.loads(pickle.dumps(opt))], ids=["copy", "pickle"]
+)
 def test_a_copy_at_any_moment_continues_bit_for_bit_and_leaves_the_first_alone(
     options: dict[str, Any], copied: Any
 ) -> None:
-    """After tell and after ask, through stagnation and a reset; candidates show all that an optimizer knows."""
+    """After tell and after ask, through stagnation and a reset; candidates show all that an
+    optimizer knows.
+    """
     opt, expected = made(options), asked(made(options), 16)
     for generation in range(14):
         for _ in range(2):
             twin = copied(opt)
-            np.testing.assert_array_equal(np.concatenate(asked(twin, 2)), np.concatenate(expected[generation:][:2]))
+            np.testing.assert_array_equal(
+                np.concatenate(asked(twin, 2)), np.concatenate(expected[generation:][:2])
+            )
             twin.tell(twin.ask() + 1, np.zeros(len(twin.ask())))
             np.testing.assert_array_equal(opt.ask(), expected[generation])
         asked(opt, 1)
@@ -142,7 +159,8 @@ def test_a_search_goes_on_after_an_interrupt(
         return found
 
     asked(opt, 3)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # which a background process does not have
+    # which a background process does not have
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with monkeypatch.context() as patch:
         patch.setattr(type(opt), call, interrupted)
         with pytest.raises(KeyboardInterrupt):
@@ -150,7 +168,9 @@ def test_a_search_goes_on_after_an_interrupt(
     signal.signal(signal.SIGINT, before)
     rest = 6 - opt.generation  # CMA-ES has been told: in pycma's call an interrupt waits
     assert (rest == 2) == (call == "_learn" and isinstance(opt, CMAES))
-    np.testing.assert_array_equal(np.concatenate(asked(opt, rest)), np.concatenate(plain[6 - rest :]))
+    np.testing.assert_array_equal(
+        np.concatenate(asked(opt, rest)), np.concatenate(plain[6 - rest :])
+    )
 
 
 @every_kind
@@ -169,17 +189,33 @@ def test_values_that_are_not_finite_rank_last_are_counted_and_end_a_search_that_
     assert (opt.result.success, opt.result.status, opt.result.reason) == (False, 3, "nan")
     assert np.isfinite(opt.ask()).all()
     nothing = search(lambda X: np.full(len(X), np.inf), **options, n_gen=3, x0=X0)
-    assert (nothing.nit, nothing.reason, nothing.success) == (3, "n_gen", False), "nothing has converged"
+    assert (nothing.nit, nothing.reason, nothing.success) == (
+        3,
+        "n_gen",
+        False,
+    ), "nothing has converged"
 
 
 @every_kind
 def test_the_result_is_the_best_point_that_was_told(options: dict[str, Any]) -> None:
     opt = made(options, n_gen=4)
     empty = opt.result
-    assert (empty.x, empty.fun, empty.nit, empty.success, empty.status) == (None, np.inf, 0, False, -1)
+    assert (empty.x, empty.fun, empty.nit, empty.success, empty.status) == (
+        None,
+        np.inf,
+        0,
+        False,
+        -1,
+    )
     told = np.concatenate(asked(opt, 4, sphere))
     result = opt.result
-    assert (result.nit, result.nfev, result.reason, result.status, result.seed) == (4, len(told), "n_gen", 1, 8)
+    assert (result.nit, result.nfev, result.reason, result.status, result.seed) == (
+        4,
+        len(told),
+        "n_gen",
+        1,
+        8,
+    )
     assert result.fun == pytest.approx(sphere(result.x[None])[0], rel=1e-6)
     if opt.n_candidates < 8 or "method" in options:
         assert result.fun == pytest.approx(sphere(told).min(), rel=1e-6)
@@ -193,7 +229,9 @@ def test_the_result_is_the_best_point_that_was_told(options: dict[str, Any]) -> 
 
 @every_method
 def test_a_start_solution_outside_of_bounds_is_clipped_with_a_warning(method: str) -> None:
-    with pytest.warns(OptimizeWarning, match="Initial guess is not within the specified bounds") as caught:
+    with pytest.warns(
+        OptimizeWarning, match="Initial guess is not within the specified bounds"
+    ) as caught:
         clipped = search(coarse, np.array([0, 0, 0, 0, 1.5]), bounds=(-1, 1), method=method)
     assert [warning.filename for warning in caught] == [__file__]
     assert_same(clipped, search(coarse, np.array([0, 0, 0, 0, 1.0]), bounds=(-1, 1), method=method))
@@ -233,7 +271,11 @@ def test_reasons_to_stop(method: str) -> None:
 def test_no_generation_brings_the_evaluations_above_their_limit(method: str) -> None:
     for max_nfev in (24, 43, 44, 71, 72, 100):
         sizes: list[int] = []
-        result = search(lambda X, sizes=sizes: sizes.append(len(X)) or sphere(X), method=method, max_nfev=max_nfev)
+        result = search(
+            lambda X, sizes=sizes: sizes.append(len(X)) or sphere(X),
+            method=method,
+            max_nfev=max_nfev,
+        )
         assert result.nfev == sum(sizes) <= max_nfev < result.nfev + 24
     with pytest.raises(ValueError, match="max_nfev must be at least 24, got 23"):
         search(method=method, max_nfev=23)
@@ -253,7 +295,10 @@ def test_stop_reasons_add_up_and_success_speaks_for_the_run() -> None:
     opt.sigma_min = opt.step_sizes[0] / np.sqrt(5)  # type: ignore[attr-defined]
     opt.tell(np.tile(X0, (len(opt.ask()), 1)), np.zeros(4))
     opt.halt("interrupted")
-    assert (list(opt.stop()), opt.result.reason) == (["n_gen", "sigma_min", "interrupted"], "sigma_min")
+    assert (list(opt.stop()), opt.result.reason) == (
+        ["n_gen", "sigma_min", "interrupted"],
+        "sigma_min",
+    )
     opt.halt("target", 0.0)
     assert opt.result.reason == "target"
     opt.resume()
@@ -278,13 +323,16 @@ def test_a_callback_sees_each_generation_and_may_stop(method: str) -> None:
     assert (result.nit, result.reason, result.status) == (3, "callback", 4)
     assert [state.fun for state in seen] == result.history.best.tolist()
     points: list[Any] = []
-    whole = search(method=method, callback=lambda x: points.append(x) or x)  # what it returns is not used
+    # what it returns is not used
+    whole = search(method=method, callback=lambda x: points.append(x) or x)
     np.testing.assert_array_equal(points[2], result.x)
     assert_same(whole, search(method=method))
 
 
 @every_method
-def test_progress_goes_to_stderr_and_only_if_asked(method: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_progress_goes_to_stderr_and_only_if_asked(
+    method: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     search(method=method)
     assert capfd.readouterr() == ("", "")
     search(method=method, progress=True)
@@ -331,7 +379,10 @@ def test_a_search_that_was_killed_again_and_again_is_the_same(
     class Killed(BaseException):
         """An end without a word to anybody."""
 
-    path, fun = tmp_path / "run.npz", functools.partial(lambda X: np.round(rastrigin(np.asarray(X, np.float64))))
+    path, fun = (
+        tmp_path / "run.npz",
+        functools.partial(lambda X: np.round(rastrigin(np.asarray(X, np.float64)))),
+    )
     plain = search(fun, **options, n_gen=20)
     for generations in (5, 1, 7, 4):
         calls: list[Any] = []
@@ -343,11 +394,19 @@ def test_a_search_that_was_killed_again_and_again_is_the_same(
             return fun(X)
 
         with pytest.raises(Killed):
-            search(functools.partial(killed), **options, n_gen=20, checkpoint=path, checkpoint_every=every)
+            search(
+                functools.partial(killed),
+                **options,
+                n_gen=20,
+                checkpoint=path,
+                checkpoint_every=every,
+            )
         assert [file.name for file in tmp_path.iterdir()] == ["run.npz"]
     assert_same(search(fun, **options, n_gen=20, checkpoint=path, checkpoint_every=every), plain)
     again: list[Any] = []
-    finished = search(functools.partial(lambda X: again.append(X) or fun(X)), **options, n_gen=20, checkpoint=path)
+    finished = search(
+        functools.partial(lambda X: again.append(X) or fun(X)), **options, n_gen=20, checkpoint=path
+    )
     assert len(again) == 1
     assert_same(finished, plain)
 
@@ -361,4 +420,6 @@ def test_every_method_beats_random_search(fun: Any) -> None:
     given: dict[str, Any] = {"x0": np.zeros(10), "seed": 4, "n_gen": 150, "sigma0": 0.3}
     floor = search(fun, method="random", **given).fun
     assert floor <= fun(np.zeros((1, 10)))[0]
-    assert all(search(fun, method=method, **given).fun < floor for method in CLASSES.keys() - {"random"})
+    assert all(
+        search(fun, method=method, **given).fun < floor for method in CLASSES.keys() - {"random"}
+    )

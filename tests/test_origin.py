@@ -1,4 +1,6 @@
-"""Section 7: searches whose last step and standard deviations are others, against their formulas."""
+"""Section 7: searches whose last step and standard deviations are others,
+against their formulas.
+"""
 
 from itertools import pairwise
 from typing import Any
@@ -44,10 +46,19 @@ def generations(opt: LEAMVD, count: int) -> list[tuple[Any, State]]:
     return found
 
 
-@pytest.mark.parametrize(("noise", "last"), [(origin.FACTOR, "entry"), (origin.ADDED, "added"), (OFF, "off")])
+@pytest.mark.parametrize(
+    ("noise", "last"), [(origin.FACTOR, "entry"), (origin.ADDED, "added"), (OFF, "off")]
+)
 def test_what_the_library_has_is_the_librarys(noise: str, last: Any) -> None:
-    own = LEAMVD(np.linspace(-1, 2, N), sigma0=0.3, seed=SEED, reading=Reading(reset="off", perturbation=last))
-    for (theirs, _), (mine, _) in zip(generations(own, 6), generations(varied(noise), 6), strict=True):
+    own = LEAMVD(
+        np.linspace(-1, 2, N),
+        sigma0=0.3,
+        seed=SEED,
+        reading=Reading(reset="off", perturbation=last),
+    )
+    for (theirs, _), (mine, _) in zip(
+        generations(own, 6), generations(varied(noise), 6), strict=True
+    ):
         np.testing.assert_array_equal(theirs, mine)
 
 
@@ -62,17 +73,23 @@ def test_noises_end_a_generation_as_their_names_say() -> None:
         **{f"{origin.SPARSE}, {k:g}": plain + k * SIZE * (factors - 1) for k in origin.SIZES},
     }
     for noise, X in expected.items():
-        np.testing.assert_allclose(generations(varied(noise), 2)[1][0], X, atol=1e-12, err_msg=noise)
+        np.testing.assert_allclose(
+            generations(varied(noise), 2)[1][0], X, atol=1e-12, err_msg=noise
+        )
     for noise in (f"{origin.DENSE}, 3", f"{origin.SPARSE}, 3"):
         step = generations(varied(noise), 2)[1][0] - plain
-        assert step.std() == pytest.approx(3 * SIZE * np.sqrt(0.02 / 12), rel=0.05), "a factor's at a size of 1"
+        assert step.std() == pytest.approx(3 * SIZE * np.sqrt(0.02 / 12), rel=0.05), (
+            "a factor's at a size of 1"
+        )
         assert abs(step.mean()) < 5 * step.std() / np.sqrt(step.size)
     assert (step != 0).mean() == pytest.approx(0.02, rel=0.1)
 
 
 @pytest.mark.parametrize("descent", ["orthogonal", "off"])
 @pytest.mark.parametrize("spread", SPREADS)
-def test_standard_deviations_are_about_the_point_that_their_names_say(spread: str, descent: Any) -> None:
+def test_standard_deviations_are_about_the_point_that_their_names_say(
+    spread: str, descent: Any
+) -> None:
     found = [state for _, state in generations(varied(OFF, spread, 50, descent=descent), 8)]
     G = reference.esd(24, 1.5)
     for before, state in pairwise(found):
@@ -81,14 +98,18 @@ def test_standard_deviations_are_about_the_point_that_their_names_say(spread: st
             v = v + (1 - before.beta2) * abs(before.descent_mean) * before.descent
         points = {origin.BEFORE: before.mean, origin.CENTER: before.mean + before.beta1 * v}
         about = points.get(spread, state.mean)
-        square = G @ (state.population - about) ** 2 / (1 - G @ G if spread == origin.UNBIASED else 1)
+        square = (
+            G @ (state.population - about) ** 2 / (1 - G @ G if spread == origin.UNBIASED else 1)
+        )
         np.testing.assert_allclose(state.std, np.sqrt(square), rtol=1e-9)
         assert state.std_norm == pytest.approx(np.linalg.norm(state.std))
 
 
 def test_a_rotated_ellipsoid_is_an_ellipsoid() -> None:
     start, objective = origin.centered("rotated ellipsoid", 10, SEED)
-    H = np.array([[(objective(a + b) - objective(a - b)) / 4 for a in np.eye(10)] for b in np.eye(10)])
+    H = np.array(
+        [[(objective(a + b) - objective(a - b)) / 4 for a in np.eye(10)] for b in np.eye(10)]
+    )
     np.testing.assert_allclose(np.linalg.eigvalsh(H), np.logspace(0, 2, 10), rtol=1e-9)
     assert np.abs(H - np.diag(np.diag(H))).max() > 1
     assert start.tolist() == origin.centered("sphere", 10, SEED)[0].tolist()
@@ -97,7 +118,10 @@ def test_a_rotated_ellipsoid_is_an_ellipsoid() -> None:
 @pytest.mark.compiled
 @pytest.mark.parametrize("noise", [OFF, origin.ADDED, origin.ABOUT_X0, origin.FACTOR])
 def test_the_place_of_the_optimum_matters_to_factors_alone(noise: str) -> None:
-    ends = [origin.search("rastrigin", 10, c, 1.0, origin.FORMER, noise, SEED, PRINTED, 4).rows for c in (1.0, 64.0)]
+    ends = [
+        origin.search("rastrigin", 10, c, 1.0, origin.FORMER, noise, SEED, PRINTED, 4).rows
+        for c in (1.0, 64.0)
+    ]
     assert ends[0]["evaluations"].tolist() == ends[1]["evaluations"].tolist() == [1000]
     same = bool(np.isclose(*(rows["best"][0] for rows in ends), rtol=1e-3))
     assert same is (noise != origin.FACTOR)
@@ -114,7 +138,9 @@ def test_factors_about_the_start_are_factors_where_it_is_the_origin() -> None:
 
 
 @pytest.mark.parametrize(("c", "scale"), [(7.0, 1.0), (0.5, 3.0)])
-def test_constant_noise_is_in_units_of_the_numbers_of_the_start_solution(c: float, scale: float) -> None:
+def test_constant_noise_is_in_units_of_the_numbers_of_the_start_solution(
+    c: float, scale: float
+) -> None:
     start, objective = origin.centered("sphere", 10, SEED)
     x0 = c + scale * start
     given = {"sigma0": 0.3 * scale, "n_elite": 4, "sigma_min": 0, "n_gen": 1000, "seed": SEED}
@@ -149,7 +175,10 @@ def test_factors_about_the_start_move_a_layer_from_it() -> None:
 
 
 def test_a_moved_problem_is_the_same_elsewhere() -> None:
-    (x0, plain), (moved, objective) = Function("ackley", 7).start(2), Moved("ackley", 7, by=64.0).start(2)
+    (x0, plain), (moved, objective) = (
+        Function("ackley", 7).start(2),
+        Moved("ackley", 7, by=64.0).start(2),
+    )
     np.testing.assert_array_equal(moved, x0 + 64)
     np.testing.assert_allclose(objective(moved[None]), plain(x0[None]), rtol=1e-12)
     assert str(Moved("ackley", 7)) == "ackley, n = 7, moved by 64"
@@ -185,7 +214,13 @@ def test_the_plans_are_those_of_the_rules() -> None:
     for entry in origin.RECORDED.values():
         assert len(verify.sample(*entry.plan()["runs"], 1)) == 1
     assert {label[0] for label in places} == {"sphere", "rotated ellipsoid", "rastrigin"}
-    assert {label[4] for label in places if label[3] == origin.FACTOR and label[1] < 1000} == {0, 0.1, 1, 10, 100}
+    assert {label[4] for label in places if label[3] == origin.FACTOR and label[1] < 1000} == {
+        0,
+        0.1,
+        1,
+        10,
+        100,
+    }
     assert all(FUNCTIONS[name](np.zeros((1, 3))) == 0 for name in ("sphere", "rastrigin"))
 
 
@@ -206,7 +241,10 @@ def test_places_are_decades_apart_beyond_the_smallest_and_intervals_are_quartile
         factor = ends[ends["noise"] == origin.FACTOR]
         assert same_color(band.get_facecolor()[0, :3], colors[origin.FACTOR])
         edges = {*zip(*band.get_paths()[0].vertices.T, strict=True)}
-        assert {*zip(factor["c"], factor["low"], strict=True), *zip(factor["c"], factor["high"], strict=True)} <= edges
+        assert {
+            *zip(factor["c"], factor["low"], strict=True),
+            *zip(factor["c"], factor["high"], strict=True),
+        } <= edges
         for noise in (OFF, origin.ADDED, origin.ABOUT_X0):
             own = ends[ends["noise"] == noise]
             (span,) = (box for color, box in spans.items() if same_color(color[:3], colors[noise]))

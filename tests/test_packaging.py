@@ -27,10 +27,24 @@ PYTHONS = ["3.11", "3.12", "3.13", "3.14", "3.15"]
 # What a module of the bare library imports only where it is asked for, after `checks.needs`.
 ON_DEMAND = {"cma", "sklearn", "torch"}
 OPTIONAL = [
-    "IPython", "click", "cma", "jupyter_book", "matplotlib", "myst_nb", "nbformat", "pandas", "papermill", "pooch",
-    "requests", "sklearn", "sphinx", "torch", "PIL",
-]  # fmt: skip
-WITHOUT = f"import sys\nsys.modules |= dict.fromkeys({OPTIONAL})\n"  # None: what an import of a missing package finds
+    "IPython",
+    "click",
+    "cma",
+    "jupyter_book",
+    "matplotlib",
+    "myst_nb",
+    "nbformat",
+    "pandas",
+    "papermill",
+    "pooch",
+    "requests",
+    "sklearn",
+    "sphinx",
+    "torch",
+    "PIL",
+]
+# None: what an import of a missing package finds
+WITHOUT = f"import sys\nsys.modules |= dict.fromkeys({OPTIONAL})\n"
 
 
 def requirements(*groups: list[str]) -> dict[str, SpecifierSet]:
@@ -52,14 +66,19 @@ def test_lock_has_hashes_and_no_addresses() -> None:
     for requirement, options in entries:
         assert re.fullmatch(r"==[\w.+]+", str(requirement.specifier)), requirement
         assert options, requirement
-        assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", option) for option in options), requirement
+        assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", option) for option in options), (
+            requirement
+        )
     assert "://" not in LOCK
     assert "--index" not in LOCK
 
 
 @pytest.mark.parametrize("python", PYTHONS)
 def test_lock_holds_every_requirement_within_its_bounds(python: str) -> None:
-    environment = default_environment() | {"python_version": python, "python_full_version": f"{python}.5"}
+    environment = default_environment() | {
+        "python_version": python,
+        "python_full_version": f"{python}.5",
+    }
     versions: dict[str, list[str]] = {}
     for requirement, _ in locked():
         if requirement.marker is None or requirement.marker.evaluate(environment):
@@ -86,14 +105,22 @@ def test_conda_environment_has_the_same_requirements() -> None:
 
 def test_the_library_alone_requires_what_it_imports() -> None:
     graph = grimp.build_graph("leamvd", include_external_packages=True, cache_dir=None)
-    rooms = [graph.find_descendants(f"leamvd.{room}") for room in ("_support", "optimizers", "networks")]
-    found = {name for module in set().union(*rooms) for name in graph.find_modules_directly_imported_by(module)}
+    rooms = [
+        graph.find_descendants(f"leamvd.{room}") for room in ("_support", "optimizers", "networks")
+    ]
+    found = {
+        name
+        for module in set().union(*rooms)
+        for name in graph.find_modules_directly_imported_by(module)
+    }
     outside = {name for name in found if not name.startswith("leamvd")} - sys.stdlib_module_names
     assert outside - ON_DEMAND == set(requirements(PROJECT["dependencies"]))
 
 
 def run(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.mark.compiled
@@ -108,7 +135,9 @@ assert dir(leamvd) == leamvd.__all__
 def sphere(X): return (X**2).sum(axis=1)
 
 for method in ("lea-mvd", "random"):
-    result = leamvd.minimize(sphere, np.ones(9), vectorized=True, method=method, seed=1, progress=True)
+    result = leamvd.minimize(
+        sphere, np.ones(9), vectorized=True, method=method, seed=1, progress=True
+    )
     assert result.fun < 9, method
 V = np.random.default_rng(0).random((20, 6))
 error = objective.ReconstructionObjective(V, 3)
@@ -129,13 +158,20 @@ for method in ("cd", "lea-mvd"):
     [
         ("leamvd.minimize(sum, [0.0], method='sep-cma-es')", "the package cma", "cma"),
         ("from leamvd.networks import DBN", "the package sklearn", "paper"),
-        ("from leamvd.networks import dbn; dbn.Training(backend='torch')", "the package torch", "torch"),
+        (
+            "from leamvd.networks import dbn; dbn.Training(backend='torch')",
+            "the package torch",
+            "torch",
+        ),
     ],
 )
-def test_a_missing_package_is_named_in_one_sentence(statement: str, needed: str, extra: str, tmp_path: Path) -> None:
+def test_a_missing_package_is_named_in_one_sentence(
+    statement: str, needed: str, extra: str, tmp_path: Path
+) -> None:
     done = run(f"{WITHOUT}import leamvd\n{statement}", tmp_path)
     assert re.fullmatch(
-        rf"ModuleNotFoundError: .* needs {needed}: pip install leamvd\[{extra}\]", done.stderr.splitlines()[-1]
+        rf"ModuleNotFoundError: .* needs {needed}: pip install leamvd\[{extra}\]",
+        done.stderr.splitlines()[-1],
     )
 
 
@@ -145,7 +181,10 @@ def test_citation_and_license() -> None:
     assert citation["license"] == PROJECT["license"] == "BSD-3-Clause"
     assert citation["authors"]
     assert citation["message"]
-    assert [author["family-names"] for author in citation["references"][0]["authors"]] == ["Valdez", "Rojas-Domínguez"]
+    assert [author["family-names"] for author in citation["references"][0]["authors"]] == [
+        "Valdez",
+        "Rojas-Domínguez",
+    ]
     assert (ROOT / "LICENSE").read_text().startswith("BSD 3-Clause License\n")
 
 

@@ -1,4 +1,6 @@
-"""The page of errors: each correction that can be computed is, and numbers on the page are those that come out."""
+"""The page of errors: each correction that can be computed is, and numbers on the page are those
+that come out.
+"""
 
 import os
 import re
@@ -38,7 +40,9 @@ def test_weights_by_row_go_to_the_wrong_individuals(told: leamvd.LEAMVD) -> None
     G = selection.fractional_tournament(24, 1.5)
     np.testing.assert_allclose(G @ state.population, state.mean, rtol=1e-12)
     as_asked = leamvd.LEAMVD(np.full(6, 2.0), sigma0=0.5, seed=1).ask()
-    assert np.linalg.norm(G @ as_asked) > np.linalg.norm(state.mean), "further from the optimum at 0"
+    assert np.linalg.norm(G @ as_asked) > np.linalg.norm(state.mean), (
+        "further from the optimum at 0"
+    )
 
 
 def test_the_product_as_printed_is_a_hundredth_of_the_projection(told: leamvd.LEAMVD) -> None:
@@ -51,7 +55,10 @@ def test_the_product_as_printed_is_a_hundredth_of_the_projection(told: leamvd.LE
 
 
 def test_limits_are_left_by_a_third_of_the_first_population() -> None:
-    outside = [stats.norm.sf(0.1, seed, 0.1) + stats.norm.cdf(-0.1, seed, 0.1) for seed in np.linspace(-0.2, 0.2, 41)]
+    outside = [
+        stats.norm.sf(0.1, seed, 0.1) + stats.norm.cdf(-0.1, seed, 0.1)
+        for seed in np.linspace(-0.2, 0.2, 41)
+    ]
     assert min(outside) == pytest.approx(stats.norm.sf(1) * 2)
     assert f"at least {100 * min(outside):.1f} %" in PAGE
 
@@ -63,7 +70,9 @@ def test_sizes_of_matrices() -> None:
 
 def test_shares_and_chances_are_computed() -> None:
     assert f"{100 * 7**2 / 28**2:g} %" in PAGE
-    assert re.search(rf"sign test with one pair is {stats.binomtest(1, 1, alternative='greater').pvalue}\b", PAGE)
+    assert re.search(
+        rf"sign test with one pair is {stats.binomtest(1, 1, alternative='greater').pvalue}\b", PAGE
+    )
 
 
 @pytest.mark.skipif("LEAMVD_DATA_DIR" not in os.environ, reason="needs MNIST, see LEAMVD_DATA_DIR")

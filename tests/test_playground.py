@@ -1,4 +1,6 @@
-"""The playground of the book: its JavaScript against the library on the same draws, its presets and its page."""
+"""The playground of the book: its JavaScript against the library on the same draws, its presets and
+its page.
+"""
 
 import functools
 import itertools
@@ -23,7 +25,11 @@ from leamvd.optimizers import random_streams, sampling
 
 ROOT = Path(__file__).parents[1]
 STATIC = ROOT / "book" / "static"
-TEXTS = {path.name: path.read_text(encoding="utf-8") for path in STATIC.glob("*.*") if path.suffix != ".txt"}
+TEXTS = {
+    path.name: path.read_text(encoding="utf-8")
+    for path in STATIC.glob("*.*")
+    if path.suffix != ".txt"
+}
 PRESETS = json.loads(TEXTS["presets.json"])
 PAGE = BeautifulSoup(TEXTS["playground.html"], "html.parser")
 CONTROLS = {tag["name"]: tag for tag in PAGE(["input", "select", "button"])}
@@ -37,7 +43,10 @@ function searched(name, x0, settings, draw, generations) {
   return states;
 }
 function run(name, x0, settings, normals, uniforms, generations) {
-  const given = (values) => () => { if (values.length === 0) throw Error("no draw is left"); return values.shift(); };
+  const given = (values) => () => {
+    if (values.length === 0) throw Error("no draw is left");
+    return values.shift();
+  };
   const draw = { normal: given(normals), uniform: given(uniforms) };
   const states = searched(name, x0, settings, draw, generations);
   return JSON.stringify({ states, left: normals.length + uniforms.length });
@@ -61,36 +70,54 @@ def page() -> Iterator[MiniRacer]:
 
 @functools.cache
 def draws(seed: int, size: int, n_elite: int, generations: int) -> tuple[list[float], list[float]]:
-    """Return the library's draws for two variables as the normals and uniforms of the page, in its order."""
+    """Return the library's draws for two variables as the normals and uniforms of the page, in its
+    order.
+    """
     normals: list[float] = []
     uniforms: list[float] = []
     scratch, hits, none = random_streams.scratch(np.empty(0)), sampling.perturbation(), np.empty(0)
     for generation in range(1, generations + 1):
         place = sampling.Place(np.uint64(seed), generation, 0, 0)
         for row in range(1 if generation == 1 else n_elite, size):
-            random_streams.normal_tile(np.uint64(seed), random_streams.NORMAL, generation, row, 0, scratch)
+            random_streams.normal_tile(
+                np.uint64(seed), random_streams.NORMAL, generation, row, 0, scratch
+            )
             normals += scratch.numbers[:2].tolist()
             if generation > 1:
                 factors = np.ones(2)
                 sampling.perturb(factors, place, row, 0, hits, none)
                 for factor in factors.tolist():  # the uniforms are next to what decides, 0.02
                     uniforms += [0.02] if factor == 1 else [np.nextafter(0.02, 0), factor - 0.5]
-        words = [random_streams.words(seed, random_streams.DESCENT_ROWS, generation, 0, i)[0] for i in range(4)]
+        words = [
+            random_streams.words(seed, random_streams.DESCENT_ROWS, generation, 0, i)[0]
+            for i in range(4)
+        ]
         uniforms += [int(word) / 2**32 for word in words]
     return normals, uniforms
 
 
 def compare(
-    page: MiniRacer, function: str, x0: list[float], seed: int = 4, generations: int = 60, **settings: Any
+    page: MiniRacer,
+    function: str,
+    x0: list[float],
+    seed: int = 4,
+    generations: int = 60,
+    **settings: Any,
 ) -> list[leamvd.State]:
     """Hold every state of a run in the page to the library's; return the library's.
 
-    With this seed no population gets a million times smaller than its first coordinates, whose rounding stays in it.
+    With this seed no population gets a million times smaller than its first coordinates, whose
+    rounding stays in it.
     """
     own = json.loads(page.eval("JSON.stringify(DEFAULTS)")) | settings
-    reading = {name: own[name] for name in ("shift", "reset", "perturbation", "exponent", "path", "descent")}
+    reading = {
+        name: own[name]
+        for name in ("shift", "reset", "perturbation", "exponent", "path", "descent")
+    }
     start = {name: own[name] for name in ("sigma0", "population_size", "n_elite")}
-    opt = leamvd.LEAMVD(x0, **start, n_gen=generations, sigma_min=0, seed=seed, reading=leamvd.Reading(**reading))
+    opt = leamvd.LEAMVD(
+        x0, **start, n_gen=generations, sigma_min=0, seed=seed, reading=leamvd.Reading(**reading)
+    )
     states = []
     while not opt.stop():
         X = opt.ask()
@@ -107,19 +134,38 @@ def compare(
 
 def assert_same(state: leamvd.State, mine: dict[str, Any], settings: dict[str, Any]) -> None:
     step = state.descent_mean if settings["shift"] == "printed" else abs(state.descent_mean)
-    v = state.beta2 * state.path + (1 - state.beta2) * (settings["descent"] != "off") * step * state.descent  # Eq. 4
+    # Eq. 4
+    v = (
+        state.beta2 * state.path
+        + (1 - state.beta2) * (settings["descent"] != "off") * step * state.descent
+    )
     width = float(np.ptp(state.population, axis=0).max())
-    scales = dict.fromkeys(("population", "mean", "path", "v", "descent_mean", "descent_std"), width)
-    assert set(mine) == {*state._fields, "v"} - {"nfev", "n_nan", "n_inf", "std_norm", "descent_norm"}
+    scales = dict.fromkeys(
+        ("population", "mean", "path", "v", "descent_mean", "descent_std"), width
+    )
+    assert set(mine) == {*state._fields, "v"} - {
+        "nfev",
+        "n_nan",
+        "n_inf",
+        "std_norm",
+        "descent_norm",
+    }
     for name, value in mine.items():
         if name == "initial_std" and settings["reset"] != "initial":
             continue  # the library keeps it only where it is used
         expected = v if name == "v" else getattr(state, name)
         atol = 1e-9 * scales.get(name, float(np.abs(expected).max()))
-        np.testing.assert_allclose(value, expected, rtol=0, atol=atol, err_msg=f"{name}, {state.generation}")
+        np.testing.assert_allclose(
+            value, expected, rtol=0, atol=atol, err_msg=f"{name}, {state.generation}"
+        )
 
 
-STARTS = {"sphere": [3.0, -2.0], "ellipsoid": [-1.5, 2.5], "rosenbrock": [-2.2, 0.5], "rastrigin": [2.9, 1.1]}
+STARTS = {
+    "sphere": [3.0, -2.0],
+    "ellipsoid": [-1.5, 2.5],
+    "rosenbrock": [-2.2, 0.5],
+    "rastrigin": [2.9, 1.1],
+}
 SWITCHES = {
     "shift": ("toward_best", "printed"),
     "reset": (1, "initial", "off"),
@@ -135,7 +181,8 @@ def test_the_page_and_the_library_are_in_the_same_state(
     page: MiniRacer, function: str, switches: tuple[Any, ...]
 ) -> None:
     settings = dict(zip(SWITCHES, switches, strict=True))
-    few = {} if settings["perturbation"] == "entry" else {"generations": 30}  # populations shrink to rounding
+    # populations shrink to rounding
+    few = {} if settings["perturbation"] == "entry" else {"generations": 30}
     compare(page, function, STARTS[function], sigma0=1.0, **few, **settings)
 
 
@@ -144,7 +191,10 @@ def test_the_page_and_the_library_are_in_the_same_state(
 def test_where_the_search_is_reset(page: MiniRacer, shift: str, reset: Any) -> None:
     """From a start solution that is close to the optimum, as in the section's figure on resets."""
     states = compare(page, "ellipsoid", [1e-6, -1e-6], shift=shift, reset=reset)
-    back = [now.fitness[0] == old.fitness[0] and now.stagnation == 0 for old, now in itertools.pairwise(states)]
+    back = [
+        now.fitness[0] == old.fitness[0] and now.stagnation == 0
+        for old, now in itertools.pairwise(states)
+    ]
     assert sum(back) == 5
 
 
@@ -153,8 +203,17 @@ def test_where_it_would_be_reset_but_for_the_switch(page: MiniRacer) -> None:
     assert states[-1].stagnation == 29
 
 
-@pytest.mark.parametrize("settings", [{"exponent": 0}, {"exponent": 4.0}, {"population_size": 6, "n_elite": 1},
-                                      {"population_size": 40, "n_elite": 15}, {"sigma0": 0.03}], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"exponent": 0},
+        {"exponent": 4.0},
+        {"population_size": 6, "n_elite": 1},
+        {"population_size": 40, "n_elite": 15},
+        {"sigma0": 0.03},
+    ],
+    ids=str,
+)
 def test_settings_are_those_of_the_library(page: MiniRacer, settings: dict[str, Any]) -> None:
     compare(page, "rosenbrock", [-2.2, 0.5], **settings)
 
@@ -163,29 +222,51 @@ def test_the_defaults_are_those_of_the_library(page: MiniRacer) -> None:
     defaults, reading = json.loads(page.eval("JSON.stringify(DEFAULTS)")), leamvd.Reading()
     opt = leamvd.LEAMVD([0.0, 0.0])
     known = [opt if hasattr(opt, name) else reading for name in defaults]
-    assert defaults == {name: getattr(owner, name) for name, owner in zip(defaults, known, strict=True)}
+    assert defaults == {
+        name: getattr(owner, name) for name, owner in zip(defaults, known, strict=True)
+    }
 
 
 # ---- what the page's text says
 
 
 def searched(
-    page: MiniRacer, function: str, x0: list[float], generations: int = 120, seed: int = 1, **settings: Any
+    page: MiniRacer,
+    function: str,
+    x0: list[float],
+    generations: int = 120,
+    seed: int = 1,
+    **settings: Any,
 ) -> Any:
     """Return the states of a run of the page."""
-    return json.loads(page.eval(f"seeded(...{json.dumps([function, x0, settings, seed, generations])})"))
+    return json.loads(
+        page.eval(f"seeded(...{json.dumps([function, x0, settings, seed, generations])})")
+    )
 
 
 def of_controls(page: MiniRacer, values: dict[str, Any]) -> Any:
     """Return the states of a run with what the controls say."""
     own = {name: number(str(value)) for name, value in values.items() if name in SEARCHED}
-    return searched(page, own.pop("function"), [own.pop("x1"), own.pop("x2")], int(values["generation"]), **own)
+    return searched(
+        page, own.pop("function"), [own.pop("x1"), own.pop("x2")], int(values["generation"]), **own
+    )
 
 
 SEARCHED = (
-    "function", "x1", "x2", "seed", "sigma0", "population_size", "n_elite", "shift", "reset", "perturbation",
-    "exponent", "path", "descent",
-)  # fmt: skip
+    "function",
+    "x1",
+    "x2",
+    "seed",
+    "sigma0",
+    "population_size",
+    "n_elite",
+    "shift",
+    "reset",
+    "perturbation",
+    "exponent",
+    "path",
+    "descent",
+)
 
 
 def number(text: str) -> Any:
@@ -200,9 +281,12 @@ def error(states: Any) -> float:
 
 def test_draws_are_uniform_and_normal_and_differ_between_seeds(page: MiniRacer) -> None:
     program = (
-        "JSON.stringify([1, 2].map((seed) => { const d = draws(seed); return Array.from({ length: 4000 }, d.%s); }))"
+        "JSON.stringify([1, 2].map((seed) => { const d = draws(seed); return Array.from({ length:"
+        " 4000 }, d.%s); }))"
     )
-    uniform, normal = (np.array(json.loads(page.eval(program % name))) for name in ("uniform", "normal"))
+    uniform, normal = (
+        np.array(json.loads(page.eval(program % name))) for name in ("uniform", "normal")
+    )
     for values, cdf in ((uniform, "uniform"), (normal, "norm")):
         assert abs(np.corrcoef(values)[0, 1]) < 0.05
         assert abs(np.corrcoef(values[0, 1:], values[0, :-1])[0, 1]) < 0.05
@@ -233,7 +317,9 @@ def test_the_path_decides_and_the_other_direction_does_not(page: MiniRacer) -> N
 def test_the_reset_is_a_trap_near_an_optimum_and_helps_among_many(page: MiniRacer) -> None:
     trapped = searched(page, "ellipsoid", [1e-5, -1e-5])
     assert error(trapped) == trapped[0]["fitness"][0]
-    assert [k + 1 for k, state in enumerate(trapped) if state["std"] == [1, 1]] == list(range(11, 121, 10))
+    assert [k + 1 for k, state in enumerate(trapped) if state["std"] == [1, 1]] == list(
+        range(11, 121, 10)
+    )
     assert error(searched(page, "ellipsoid", [1e-5, -1e-5], reset="off")) < 1e-3 * error(trapped)
     assert error(searched(page, "rastrigin", [-3, 2], sigma0=0.5, reset="off")) > 0.9
     assert error(searched(page, "rastrigin", [-3, 2], sigma0=0.5)) < 1e-3
@@ -254,13 +340,17 @@ def first_value(control: Tag) -> str:
 
 def test_every_control_has_a_label() -> None:
     assert len(CONTROLS) > 15
-    assert [name for name, tag in CONTROLS.items() if not (tag.find_parent("label") or tag).text.strip()] == []
+    assert [
+        name for name, tag in CONTROLS.items() if not (tag.find_parent("label") or tag).text.strip()
+    ] == []
     assert [tag for tag in PAGE("svg") if not tag.get("aria-label")] == []
 
 
 def test_controls_are_the_settings_of_the_algorithm_and_their_defaults(page: MiniRacer) -> None:
     defaults = json.loads(page.eval("JSON.stringify(DEFAULTS)"))
-    assert {name: first_value(CONTROLS[name]) for name in defaults} == {k: str(v) for k, v in defaults.items()}
+    assert {name: first_value(CONTROLS[name]) for name in defaults} == {
+        k: str(v) for k, v in defaults.items()
+    }
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -274,11 +364,15 @@ def test_a_preset_says_what_controls_take(name: str) -> None:
 
 
 def test_nothing_is_fetched() -> None:
-    own = [name for name in TEXTS if name.startswith(("playground.", "lea_mvd", "functions", "random"))]
+    own = [
+        name for name in TEXTS if name.startswith(("playground.", "lea_mvd", "functions", "random"))
+    ]
     scripts = [name for name in own if not name.endswith(".svg")]
     assert len(scripts) == 6
     for name in scripts:
-        assert not re.search(r"\w://|fetch\(|XMLHttpRequest|^import |import\(", TEXTS[name], re.MULTILINE), name
+        assert not re.search(
+            r"\w://|fetch\(|XMLHttpRequest|^import |import\(", TEXTS[name], re.MULTILINE
+        ), name
     d3 = TEXTS["d3.min.js"].split("\n", 1)[1]
     assert all(url.startswith("http://www.w3.org/") for url in re.findall(r"https?://[^\"\s]+", d3))
     assert "Mike Bostock" in (STATIC / "d3.LICENSE.txt").read_text(encoding="utf-8")
@@ -286,7 +380,9 @@ def test_nothing_is_fetched() -> None:
 
 def test_the_static_figure_is_of_a_preset() -> None:
     drawn = runpy.run_path(str(ROOT / "book" / "playground.py"))
-    said = {name: number(first_value(CONTROLS[name])) for name in ("function", "sigma0")} | PRESETS[drawn["PRESET"]]
+    said = {name: number(first_value(CONTROLS[name])) for name in ("function", "sigma0")} | PRESETS[
+        drawn["PRESET"]
+    ]
     assert drawn["CONTROLS"] == said
     assert "shift" not in said, "the library runs its default"
 
@@ -295,7 +391,11 @@ def test_the_static_figure_shows_the_states_of_its_search() -> None:
     """In the colors of the page, by daylight."""
     drawn = runpy.run_path(str(ROOT / "book" / "playground.py"))
     states, figure = drawn["states"](), drawn["figure"]()
-    colors = dict(re.findall(r"--(path|descent|shift|model): (#\w+);", TEXTS["playground.css"].partition("[data-")[0]))
+    colors = dict(
+        re.findall(
+            r"--(path|descent|shift|model): (#\w+);", TEXTS["playground.css"].partition("[data-")[0]
+        )
+    )
     *charts, plane = figure.axes
     plt.close(figure)
     state = states[-1]
@@ -305,7 +405,9 @@ def test_the_static_figure_shows_the_states_of_its_search() -> None:
     assert plane.get_title() == "ellipsoid, generation 7"
     (ellipse,) = plane.patches
     np.testing.assert_allclose(ellipse.center, mean)
-    np.testing.assert_allclose([ellipse.width / 2, ellipse.height / 2, ellipse.angle], [*state.std, 0])
+    np.testing.assert_allclose(
+        [ellipse.width / 2, ellipse.height / 2, ellipse.angle], [*state.std, 0]
+    )
     assert to_hex(ellipse.get_edgecolor()) == colors["model"]
     best, center, *arrows = plane.lines
     for marked, point, marker in ((best, state.population[0], "*"), (center, mean, "+")):
@@ -316,10 +418,14 @@ def test_the_static_figure_shows_the_states_of_its_search() -> None:
         (points,) = (drawn for drawn in plane.collections if drawn.get_label() == label)
         np.testing.assert_allclose(points.get_offsets(), state.population[rows])
     ends = []
-    for arrow, word, name, vector in zip(arrows, plane.texts, ("shift", "path", "descent"), (v, P, C), strict=True):
+    for arrow, word, name, vector in zip(
+        arrows, plane.texts, ("shift", "path", "descent"), (v, P, C), strict=True
+    ):
         start, end = arrow.get_xydata()
         np.testing.assert_allclose(start, mean)
-        np.testing.assert_allclose((end - start) / np.linalg.norm(end - start), vector / np.linalg.norm(vector))
+        np.testing.assert_allclose(
+            (end - start) / np.linalg.norm(end - start), vector / np.linalg.norm(vector)
+        )
         np.testing.assert_allclose(word.xy, end)
         assert arrow.get_color() == word.get_color() == colors[name]
         ends.append(np.linalg.norm(end - start))
@@ -336,8 +442,14 @@ def test_the_static_figure_shows_the_states_of_its_search() -> None:
         assert chart.get_yscale() == ("linear" if len(lines) == 2 else "log")
         for curve, values in zip(chart.lines, lines, strict=True):
             np.testing.assert_allclose(curve.get_xydata(), [*enumerate(values, start=1)])
-    assert [line.get_color() for line in charts[1].lines] == [colors["model"], colors["path"]], "as on the page"
-    assert [text.get_text() for text in charts[1].get_legend().texts] == [r"$\beta_1$", r"$\beta_2$"]
+    assert [line.get_color() for line in charts[1].lines] == [
+        colors["model"],
+        colors["path"],
+    ], "as on the page"
+    assert [text.get_text() for text in charts[1].get_legend().texts] == [
+        r"$\beta_1$",
+        r"$\beta_2$",
+    ]
 
 
 # ---- what a reader sees, drawn by the script in a page without a browser
@@ -348,7 +460,8 @@ function drawn() {
   const known = (node) => ({ ...node.attributes, text: node.textContent });
   const ticks = (node) => node.querySelectorAll(".tick").map((tick) => known(tick));
   const charts = Object.fromEntries(["errors", "betas", "widths"].map((name) => [name, {
-    title: shapes(name, ".name").map((node) => node.textContent).join(), axes: shapes(name, "g").filter((node) =>
+    title: shapes(name, ".name").map((node) => node.textContent).join(),
+    axes: shapes(name, "g").filter((node) =>
       node.querySelector(".tick") && !(node.attributes.class ?? "").includes("tick")).map(ticks),
     curves: shapes(name, "path.curve").map(known), marks: shapes(name, ".reset").map(known),
   }]));
@@ -373,10 +486,14 @@ function changed(name, value) {
 def reader(page: MiniRacer) -> MiniRacer:
     """The page with its controls, in which the script has run."""
     controls = {
-        name: {"name": name, "tag": "button" if tag.name == "button" else "input", "value": first_value(tag),
-               "max": tag.get("max", "")}
+        name: {
+            "name": name,
+            "tag": "button" if tag.name == "button" else "input",
+            "value": first_value(tag),
+            "max": tag.get("max", ""),
+        }
         for name, tag in CONTROLS.items()
-    }  # fmt: skip
+    }
     page.eval((ROOT / "tests" / "page_stub.js").read_text(encoding="utf-8"))
     stand = f"stand(controls_, {OUTPUTS}, {json.dumps(PRESETS)})"
     page.eval(f"const controls_ = {json.dumps(controls)}; const root_ = {stand};")
@@ -387,29 +504,56 @@ def reader(page: MiniRacer) -> MiniRacer:
 
 
 def is_reset(states: list[dict[str, Any]], k: int) -> bool:
-    return k > 0 and states[k]["stagnation"] == 0 and states[k]["fitness"][0] == states[k - 1]["fitness"][0]
+    return (
+        k > 0
+        and states[k]["stagnation"] == 0
+        and states[k]["fitness"][0] == states[k - 1]["fitness"][0]
+    )
 
 
 def assert_shown(states: list[dict[str, Any]], shown: dict[str, Any]) -> None:
     """Hold every readout, arrow and curve to the states."""
     now, values = states[-1], shown["values"]
     P, C, v = (np.array(now[name]) for name in ("path", "descent", "v"))
-    numbers = {name: np.linalg.norm(now["v" if name == "shift" else name]) for name in ("path", "descent", "shift")}
-    for name, value in numbers.items() | {(name, now[name]) for name in ("beta1", "beta2", "generation")}:
-        assert float(values[name].replace("\N{MINUS SIGN}", "-")) == pytest.approx(value, rel=6e-3), name
-    assert [float(text) for text in values["std"].split(", ")] == pytest.approx(now["std"], rel=6e-3)
+    numbers = {
+        name: np.linalg.norm(now["v" if name == "shift" else name])
+        for name in ("path", "descent", "shift")
+    }
+    for name, value in numbers.items() | {
+        (name, now[name]) for name in ("beta1", "beta2", "generation")
+    }:
+        assert float(values[name].replace("\N{MINUS SIGN}", "-")) == pytest.approx(
+            value, rel=6e-3
+        ), name
+    assert [float(text) for text in values["std"].split(", ")] == pytest.approx(
+        now["std"], rel=6e-3
+    )
     if P.any() and C.any():
         angle = np.degrees(np.arccos(P @ C / np.linalg.norm(P) / np.linalg.norm(C)))
         assert float(values["angle"].removesuffix("°")) == pytest.approx(angle, abs=0.6)
     last = len(states) - 1
-    said = "first population" if last == 0 else "reset" if is_reset(states, last) else (
-        "a new best" if now["fitness"][0] != states[-2]["fitness"][0] else "no better best")  # fmt: skip
+    said = (
+        "first population"
+        if last == 0
+        else (
+            "reset"
+            if is_reset(states, last)
+            else (
+                "a new best" if now["fitness"][0] != states[-2]["fitness"][0] else "no better best"
+            )
+        )
+    )
     assert re.fullmatch(rf"Generation {last + 1}: error \S+, {said}\.", shown["status"])
     for name, vector in {"path": P, "descent": C, "shift": v}.items():
         if vector.any():
             (turned,) = re.findall(r"rotate\((\S+)\)", shown["arrows"][name]["transform"])
-            direction = np.array([np.cos(np.radians(float(turned))), -np.sin(np.radians(float(turned)))])  # y points up
-            np.testing.assert_allclose(direction, vector / np.linalg.norm(vector), atol=1e-6, err_msg=name)
+            # y points up
+            direction = np.array(
+                [np.cos(np.radians(float(turned))), -np.sin(np.radians(float(turned)))]
+            )
+            np.testing.assert_allclose(
+                direction, vector / np.linalg.norm(vector), atol=1e-6, err_msg=name
+            )
     curves = {
         "errors": [[state["fitness"][0] for state in states]],
         "betas": [[state[name] for state in states] for name in ("beta1", "beta2")],
@@ -423,10 +567,14 @@ def assert_shown(states: list[dict[str, Any]], shown: dict[str, Any]) -> None:
             points = [point.split(",") for point in re.findall(r"[ML]([^MLZ]+)", curve["d"])]
             across, up = np.array(points, dtype=float).T
             np.testing.assert_allclose(x(across), np.arange(1, len(states) + 1), atol=0.02)
-            np.testing.assert_allclose(y(up, log=name != "betas"), line, rtol=0.02, atol=0.01 * (name == "betas"))
+            np.testing.assert_allclose(
+                y(up, log=name != "betas"), line, rtol=0.02, atol=0.01 * (name == "betas")
+            )
         marks = [float(x(float(re.findall(r"M([^,]+)", mark["d"])[0]))) for mark in chart["marks"]]
         resets = [k + 1 for k in range(len(states)) if is_reset(states, k)]
-        np.testing.assert_allclose(marks, resets, atol=0.02, err_msg="dotted lines stand at the resets")
+        np.testing.assert_allclose(
+            marks, resets, atol=0.02, err_msg="dotted lines stand at the resets"
+        )
 
 
 TITLES = {"errors": "error of the best", "betas": "β₁ (solid), β₂ (dashed)", "widths": "‖σ‖ / √n"}
@@ -455,7 +603,9 @@ def test_the_page_opens_with_the_whole_function_at_the_first_generation(reader: 
 @pytest.mark.parametrize("name", PRESETS)
 def test_the_page_shows_the_states_of_a_preset(reader: MiniRacer, name: str) -> None:
     shown = json.loads(reader.eval(f"opened({json.dumps(name.replace('directions-', '#play-'))})"))
-    assert {control: number(shown["settings"][control]) for control in PRESETS[name]} == PRESETS[name]
+    assert {control: number(shown["settings"][control]) for control in PRESETS[name]} == PRESETS[
+        name
+    ]
     states = of_controls(reader, shown["settings"])
     assert len(states) == PRESETS[name]["generation"]
     assert_shown(states, shown)
@@ -463,10 +613,25 @@ def test_the_page_shows_the_states_of_a_preset(reader: MiniRacer, name: str) -> 
 
 @pytest.mark.parametrize(
     ("control", "value"),
-    [("function", "sphere"), ("x1", "1.5"), ("x2", "-2.5"), ("seed", "5"), ("sigma0", "0.4"), ("population_size", "30"),
-     ("population_size", "5"), ("n_elite", "2"), ("shift", "printed"), ("reset", "off"), ("exponent", "0.5"),
-     ("perturbation", "added"), ("perturbation", "off"), ("path", "off"), ("descent", "off"), ("generation", "35")],
-)  # fmt: skip
+    [
+        ("function", "sphere"),
+        ("x1", "1.5"),
+        ("x2", "-2.5"),
+        ("seed", "5"),
+        ("sigma0", "0.4"),
+        ("population_size", "30"),
+        ("population_size", "5"),
+        ("n_elite", "2"),
+        ("shift", "printed"),
+        ("reset", "off"),
+        ("exponent", "0.5"),
+        ("perturbation", "added"),
+        ("perturbation", "off"),
+        ("path", "off"),
+        ("descent", "off"),
+        ("generation", "35"),
+    ],
+)
 def test_a_changed_setting_is_shown_at_once(reader: MiniRacer, control: str, value: str) -> None:
     before = json.loads(reader.eval('opened("#play-orthogonality")'))
     reader.eval('changed("x1", "0.00001"), changed("x2", "-0.00001"), changed("generation", "25")')
@@ -484,8 +649,13 @@ def test_one_individual_of_any_population_is_drawn_anew(reader: MiniRacer) -> No
 
 def test_labels_of_arrows_keep_their_distance(reader: MiniRacer) -> None:
     for name in PRESETS:
-        shown = json.loads(reader.eval(f"opened({json.dumps(name.replace('directions-', '#play-'))})"))
-        places = [re.findall(r"translate\((\S+),(\S+)\)", arrow["label"])[0] for arrow in shown["arrows"].values()]
+        shown = json.loads(
+            reader.eval(f"opened({json.dumps(name.replace('directions-', '#play-'))})")
+        )
+        places = [
+            re.findall(r"translate\((\S+),(\S+)\)", arrow["label"])[0]
+            for arrow in shown["arrows"].values()
+        ]
         spots = np.array(places, dtype=float)
         gaps = [np.linalg.norm(a - b) for a, b in itertools.combinations(spots, 2)]
         assert min(gaps, default=15) >= 14.9, name
@@ -502,15 +672,23 @@ def test_presets_show_what_the_page_says_of_them(page: MiniRacer) -> None:
         state = preset(name)[-1]
         assert state["beta2"] < 0.9, "after some failures it has fallen"
         turn = [np.linalg.det([state[a], state[b]]) for a, b in (("path", "v"), ("v", "descent"))]
-        assert np.sign(turn[0] * turn[1]) == side, "v lies between P and C, or on the other side of P"
+        assert np.sign(turn[0] * turn[1]) == side, (
+            "v lies between P and C, or on the other side of P"
+        )
     steps = preset("steps")
-    figure = json.loads((ROOT / "tests" / "figures" / "recorded" / "directions-steps.json").read_text(encoding="utf-8"))
+    figure = json.loads(
+        (ROOT / "tests" / "figures" / "recorded" / "directions-steps.json").read_text(
+            encoding="utf-8"
+        )
+    )
     assert len(steps) == len(figure[0]["arrays"][0]), "as many generations as the figure shows"
     assert max(state["beta1"] for state in steps) == 3
     assert np.mean([state["beta2"] for state in steps]) > 0.9
     assert len(preset("2d")) == 7, "the alternative text of the static figure counts seven"
     trap = preset("resets")
-    assert [k for k in range(len(trap)) if is_reset(trap, k)] == [len(trap) - 1] == [10], "the first ten have failed"
+    assert [k for k in range(len(trap)) if is_reset(trap, k)] == [len(trap) - 1] == [10], (
+        "the first ten have failed"
+    )
     assert trap[-1]["std"] == [1, 1]
     up = preset("signs")[-1]
     assert np.dot(up["v"], up["mean"]) > 0, "the gradient of the sphere is twice the place"

@@ -1,4 +1,6 @@
-"""Statistical tests run on fixed seeds; a correct generator would fail each with probability below 1e-6."""
+"""Statistical tests run on fixed seeds; a correct generator would fail each with probability below
+1e-6.
+"""
 
 from typing import Any
 
@@ -16,15 +18,27 @@ SEED = 20191130
 
 def distinct(seed: int, generation: int, count: int, size: int) -> NDArray[np.int64]:
     out = np.empty(count, np.int64)
-    random_streams.distinct(seed, random_streams.DESCENT_ROWS, generation, np.empty(size - 1, np.int64), out)
+    random_streams.distinct(
+        seed, random_streams.DESCENT_ROWS, generation, np.empty(size - 1, np.int64), out
+    )
     return out
 
 
 def tiles(
-    count: int, dtype: str, *, seed: int = SEED, purpose: int = random_streams.NORMAL, generation: int = 1, row: int = 0
+    count: int,
+    dtype: str,
+    *,
+    seed: int = SEED,
+    purpose: int = random_streams.NORMAL,
+    generation: int = 1,
+    row: int = 0,
 ) -> NDArray[np.floating]:
     """Return `count` consecutive tiles of one row's numbers: normals, of all purposes but one."""
-    draw = random_streams.uniform_tile if purpose == random_streams.UNIFORM else random_streams.normal_tile
+    draw = (
+        random_streams.uniform_tile
+        if purpose == random_streams.UNIFORM
+        else random_streams.normal_tile
+    )
     s = random_streams.scratch(np.empty(1, dtype))
     result = np.empty((count, random_streams.TILE), dtype)
     for tile in range(count):
@@ -48,24 +62,40 @@ def tiles(
 def test_the_cipher_gives_the_known_answers_of_random123(
     counter: tuple[int, ...], key: tuple[int, ...], words: str
 ) -> None:
-    assert " ".join(f"{int(w):08x}" for w in random_streams.philox(*map(np.uint64, counter + key))) == words
+    assert (
+        " ".join(f"{int(w):08x}" for w in random_streams.philox(*map(np.uint64, counter + key)))
+        == words
+    )
 
 
 def test_every_stream_gives_its_known_answers() -> None:
-    """Written down once more in `reference`, with numbers for names: no two purposes share a word."""
+    """Written down once more in `reference`, with numbers for names: no two
+    purposes share a word.
+    """
     seed, first = 0x123456789ABCDEF0, (1 << 32) - 4  # the counter's second word changes on the way
     lanes = np.empty((4, 9), np.uint64)
-    random_streams.words_run(np.uint64(seed), random_streams.DESCENT_STEP, 2, 3, np.uint64(first), lanes)
-    singles = [random_streams.words(seed, random_streams.DESCENT_STEP, 2, 3, first + i) for i in range(9)]
+    random_streams.words_run(
+        np.uint64(seed), random_streams.DESCENT_STEP, 2, 3, np.uint64(first), lanes
+    )
+    singles = [
+        random_streams.words(seed, random_streams.DESCENT_STEP, 2, 3, first + i) for i in range(9)
+    ]
     np.testing.assert_array_equal(lanes, np.transpose(np.array(singles, np.uint64)))
     np.testing.assert_array_equal(lanes, reference.words(seed, 5, 2, 3, first + np.arange(9)))
     uniforms = tiles(2, "float64", seed=seed, purpose=random_streams.UNIFORM, generation=3, row=2)
     np.testing.assert_array_equal(uniforms, reference.uniforms(seed, 3, 2, 2048))
-    for dtype, rounding_errors in (("float64", 20), ("float32", 4)):  # of the formula in double precision, and of ours
-        ours, theirs = tiles(2, dtype, seed=seed, generation=3, row=2), reference.normals(seed, 3, 2, 2048, dtype)
+    # of the formula in double precision, and of ours
+    for dtype, rounding_errors in (("float64", 20), ("float32", 4)):
+        ours, theirs = (
+            tiles(2, dtype, seed=seed, generation=3, row=2),
+            reference.normals(seed, 3, 2, 2048, dtype),
+        )
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=rounding_errors * np.finfo(dtype).eps)
     for purpose, number in ((random_streams.DESCENT_START, 4), (random_streams.DESCENT_STEP, 5)):
-        ours, theirs = random_streams.row_normals(seed, purpose, 3, 6), reference.row_normals(seed, number, 3, 6)
+        ours, theirs = (
+            random_streams.row_normals(seed, purpose, 3, 6),
+            reference.row_normals(seed, number, 3, 6),
+        )
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-14)
     for t in range(1, 20):
         np.testing.assert_array_equal(distinct(seed, t, 4, 9), reference.ranks(seed, t, 4, 9))
@@ -74,8 +104,24 @@ def test_every_stream_gives_its_known_answers() -> None:
 @pytest.mark.parametrize(
     ("dtype", "expected"),
     [
-        ("float64", ["-0x1.59c5f68670155p-1", "0x1.fe36122f354b5p-3", "0x1.40a4b73fb6063p+1", "0x1.11b58c7fcc587p-1"]),
-        ("float32", ["-0x1.9f434e0000000p+0", "-0x1.7395a60000000p-2", "0x1.efa3b40000000p+0", "0x1.f4de360000000p-1"]),
+        (
+            "float64",
+            [
+                "-0x1.59c5f68670155p-1",
+                "0x1.fe36122f354b5p-3",
+                "0x1.40a4b73fb6063p+1",
+                "0x1.11b58c7fcc587p-1",
+            ],
+        ),
+        (
+            "float32",
+            [
+                "-0x1.9f434e0000000p+0",
+                "-0x1.7395a60000000p-2",
+                "0x1.efa3b40000000p+0",
+                "0x1.f4de360000000p-1",
+            ],
+        ),
     ],
 )
 def test_the_numbers_never_change(dtype: str, expected: list[str]) -> None:
@@ -86,7 +132,9 @@ def test_the_numbers_never_change(dtype: str, expected: list[str]) -> None:
 
 @pytest.mark.parametrize("dtype", REALS)
 def test_extreme_uniforms_give_finite_normals(dtype: str) -> None:
-    """The smallest radius gives the longest normal, the largest one gives zero; angles at and next to the axes."""
+    """The smallest radius gives the longest normal, the largest one gives zero; angles at and next
+    to the axes.
+    """
     bits, pair, word = (
         (53, random_streams.double_pair, np.uint64)
         if dtype == "float64"

@@ -9,7 +9,11 @@ from scipy.special import expit, logsumexp
 from leamvd._support.threads import limited_to
 from leamvd.networks import objective, rbm
 from leamvd.networks.logistic import sigmoid, sigmoid_columns
-from leamvd.networks.objective import ReconstructionObjective, constant_baseline, reconstruction_errors
+from leamvd.networks.objective import (
+    ReconstructionObjective,
+    constant_baseline,
+    reconstruction_errors,
+)
 from leamvd.networks.rbm import RBMParameters, n_parameters
 
 
@@ -19,7 +23,9 @@ def bits(n):
 
 def small(n_visible=4, n_hidden=3, scale=1.5, seed=1):
     rng = np.random.default_rng(seed)
-    return RBMParameters(*(rng.normal(0, scale, shape) for shape in ((n_visible, n_hidden), n_visible, n_hidden)))
+    return RBMParameters(
+        *(rng.normal(0, scale, shape) for shape in ((n_visible, n_hidden), n_visible, n_hidden))
+    )
 
 
 def log_weights(model):
@@ -69,8 +75,12 @@ def test_flat_order_and_views():
 def test_conditionals_by_enumeration(v, h):
     model = small(v, h)
     p = joint(model)
-    np.testing.assert_allclose(model.hidden_given_visible(bits(v)), p @ bits(h) / p.sum(1, keepdims=True), rtol=1e-12)
-    np.testing.assert_allclose(model.visible_given_hidden(bits(h)), p.T @ bits(v) / p.sum(0)[:, None], rtol=1e-12)
+    np.testing.assert_allclose(
+        model.hidden_given_visible(bits(v)), p @ bits(h) / p.sum(1, keepdims=True), rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        model.visible_given_hidden(bits(h)), p.T @ bits(v) / p.sum(0)[:, None], rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize(("v", "h"), [(4, 3), (2, 5), (1, 1)])
@@ -112,7 +122,9 @@ def test_samples_follow_the_conditionals():
         assert (np.abs(drawn.mean(0) - p) < 5 * np.sqrt(p * (1 - p) / draws)).all()
 
 
-@pytest.mark.parametrize(("dtype", "limit", "relative"), [(np.float32, 87, 4e-7), (np.float64, 708, 1e-15)])
+@pytest.mark.parametrize(
+    ("dtype", "limit", "relative"), [(np.float32, 87, 4e-7), (np.float64, 708, 1e-15)]
+)
 def test_sigmoid(dtype, limit, relative):
     x = np.concatenate([np.linspace(-limit, limit, 4001), np.linspace(-1, 1, 101)]).astype(dtype)
     A, exact = x[None].copy(), expit(x.astype(np.float64))
@@ -133,11 +145,14 @@ def test_sigmoid_of_some_columns_adds_the_bias_of_the_column():
     given = A.copy()
     sigmoid_columns(A, bias, 5, 31)
     np.testing.assert_allclose(A[:, 5:31], expit(given + bias)[:, 5:31], rtol=1e-15)
-    np.testing.assert_array_equal(np.delete(A, range(5, 31), axis=1), np.delete(given, range(5, 31), axis=1))
+    np.testing.assert_array_equal(
+        np.delete(A, range(5, 31), axis=1), np.delete(given, range(5, 31), axis=1)
+    )
 
 
 @pytest.mark.parametrize(
-    ("v", "h", "size"), [(49, 30, 512), (30, 30, 1024), (30, 120, 256), (2, 1, 1024), (88, 88, 128), (89, 89, 1024)]
+    ("v", "h", "size"),
+    [(49, 30, 512), (30, 30, 1024), (30, 120, 256), (2, 1, 1024), (88, 88, 128), (89, 89, 1024)],
 )
 def test_small_layers_have_blocks_whose_products_need_no_packing(v, h, size):
     objective = ReconstructionObjective(np.zeros((3000, v), np.float32), h)
@@ -158,7 +173,9 @@ def test_objective_against_direct_expression(dtype, rtol, block_size, monkeypatc
     assert F.dtype == np.float64
     assert F.shape == (5,)
     wide = V.astype(np.float64)
-    np.testing.assert_allclose(F, [direct_error(RBMParameters.from_flat(x, 6, 4), wide) for x in X], rtol=rtol)
+    np.testing.assert_allclose(
+        F, [direct_error(RBMParameters.from_flat(x, 6, 4), wide) for x in X], rtol=rtol
+    )
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -200,15 +217,18 @@ def test_overflow_is_never_nan_and_silent():
     # Sums of 3e38 overflow float32; one long enough is split, and its parts may meet as inf - inf.
     W = np.repeat(np.float32([3e38, -3e38]), 1024)[:, None]
     model = RBMParameters(W, np.zeros(2048, np.float32), np.zeros(1, np.float32))
-    F = ReconstructionObjective(np.ones((3, 2048), np.float32), 1)(np.stack([model.flat(), 0 * model.flat()]))
+    F = ReconstructionObjective(np.ones((3, 2048), np.float32), 1)(
+        np.stack([model.flat(), 0 * model.flat()])
+    )
     assert not np.isnan(F[0])
     assert F[1] == 3 * 2048 / 4
 
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="too many images to loop over uncompiled")
 def test_memory_is_bounded_by_blocks():
-    # At 60,000 x 784 x 500, float32: images once more 188 MB, individuals 38 MB and scratch 5 MB a thread. Here the
-    # activations of one individual alone would be 8 MB, those of the population 64 MB.
+    # At 60,000 x 784 x 500, float32: images once more 188 MB, individuals 38 MB and scratch 5 MB a
+    # thread. Here the activations of one individual alone would be 8 MB, those of the population 64
+    # MB.
     m, v, h, population = 20_000, 16, 84, 8
     V, X = images(m, v, dtype=np.float32), np.zeros((population, n_parameters(v, h)), np.float32)
     objective = ReconstructionObjective(V, h)
@@ -225,7 +245,8 @@ def test_error_and_gradient_are_those_of_the_direct_expression():
     V, theta, h = images(), small(6, 4).flat(), 1e-5 * np.eye(n_parameters(6, 4))
     error, gradient = objective.error_and_gradient(theta, V, 4)
     at, after, before = (
-        [direct_error(RBMParameters.from_flat(x, 6, 4), V) for x in X] for X in ([theta], theta + h, theta - h)
+        [direct_error(RBMParameters.from_flat(x, 6, 4), V) for x in X]
+        for X in ([theta], theta + h, theta - h)
     )
     assert error == pytest.approx(at[0], rel=1e-12)
     np.testing.assert_allclose(gradient, np.subtract(after, before) / 2e-5, rtol=1e-6, atol=1e-7)
@@ -236,7 +257,9 @@ def test_constant_baseline():
     mean = V.mean(axis=0)
     assert constant_baseline(V) == pytest.approx(sum(((v - mean) ** 2).sum() for v in V), rel=1e-12)
     narrow = V.astype(np.float32)  # its mean is not rounded to its own precision
-    assert constant_baseline(narrow) == pytest.approx(constant_baseline(narrow.astype(np.float64)), rel=1e-13)
+    assert constant_baseline(narrow) == pytest.approx(
+        constant_baseline(narrow.astype(np.float64)), rel=1e-13
+    )
     assert constant_baseline(np.full((4, 3), 0.25)) == 0
 
 
@@ -250,11 +273,14 @@ def test_errors_agree_with_the_objective_to_the_bit():
         with limited_to(n_threads):
             assert reconstruction_errors(model, V, seed=3) == errors
     equal = reconstruction_errors(model, V[:1], seed=3)
-    assert np.isnan([equal.mean_field_ratio, equal.sampled_ratio]).all(), "a constant predicts one image"
+    assert np.isnan([equal.mean_field_ratio, equal.sampled_ratio]).all(), (
+        "a constant predicts one image"
+    )
 
 
 def test_sampled_error_has_its_expectation():
-    # All states of the hidden layer give each image's mean and variance; |z| < 5 fails once in 1.7 million runs.
+    # All states of the hidden layer give each image's mean and variance; |z| < 5 fails once in 1.7
+    # million runs.
     V, model = images(3000, 6), small(6, 3)
     P, H = model.hidden_given_visible(V), bits(3)
     weight = np.prod(np.where(H[None] == 1, P[:, None], 1 - P[:, None]), axis=2)
@@ -264,7 +290,8 @@ def test_sampled_error_has_its_expectation():
     for dtype in (np.float64, np.float32):
         sampled = reconstruction_errors(model, V.astype(dtype), seed=11).sampled
         assert abs(sampled - mean.sum()) < 5 * np.sqrt(variance.sum())
-    assert abs(direct_error(model, V) - mean.sum()) > 20 * np.sqrt(variance.sum())  # so the test can tell them apart
+    # so the test can tell them apart
+    assert abs(direct_error(model, V) - mean.sum()) > 20 * np.sqrt(variance.sum())
 
 
 def test_of_test_images_the_ratios_compare_with_the_training_mean():
@@ -281,7 +308,9 @@ def test_of_test_images_the_ratios_compare_with_the_training_mean():
 
 def test_bits_are_drawn_from_a_child_of_the_seed_for_each_purpose_and_block(monkeypatch):
     drawn = []
-    monkeypatch.setattr(objective, "sample_bits", lambda P, rng: drawn.append(rng.bit_generator.state) or P)
+    monkeypatch.setattr(
+        objective, "sample_bits", lambda P, rng: drawn.append(rng.bit_generator.state) or P
+    )
     V, model = images(2500, 6), small(6, 4)
     with limited_to(1):
         reconstruction_errors(model, V, seed=3)

@@ -23,7 +23,9 @@ RECOMMENDED = {"population_size": 8, "reset": "off", "perturbation": "added"}
 def test_the_defaults_and_the_bold_values_are_those_of_the_page_of_items() -> None:
     page = (Path(__file__).parents[1] / "book" / "items.md").read_text(encoding="utf-8")
     row = r"^\* - (?:\(item-r\d+\)=\n    )?(\w+)\n  - `(\w+)`\n  - `(.+)`\n  - (.+)$"
-    found = {name: own for item, name, *own in re.findall(row, page, re.MULTILINE) if item == ITEMS[name]}
+    found = {
+        name: own for item, name, *own in re.findall(row, page, re.MULTILINE) if item == ITEMS[name]
+    }
     assert found.keys() == ITEMS.keys()
     usual, printed = Reading().complete(), Reading.printed().complete()
     for name, (default, others) in found.items():
@@ -41,7 +43,9 @@ def test_the_defaults_and_the_bold_values_are_those_of_the_page_of_items() -> No
         ("recommended", RECOMMENDED),
     ],
 )
-def test_a_preset_changes_the_default_or_another_reading(name: str, changes: dict[str, object]) -> None:
+def test_a_preset_changes_the_default_or_another_reading(
+    name: str, changes: dict[str, object]
+) -> None:
     assert Reading.named(name) == dataclasses.replace(Reading(), **changes)
     base = Reading(n_gen=7, limits="reflect", ties="newest", shift="printed")
     assert Reading.named(name, base) == dataclasses.replace(base, **changes)
@@ -51,10 +55,19 @@ def test_a_preset_changes_the_default_or_another_reading(name: str, changes: dic
 
 def test_readings_are_values() -> None:
     assert Reading() == Reading(population_size=24, reset=1)
-    for reading in (Reading(), Reading.printed(), Reading(reset="off", exponent=0), Reading(reset=0.25)):
+    for reading in (
+        Reading(),
+        Reading.printed(),
+        Reading(reset="off", exponent=0),
+        Reading(reset=0.25),
+    ):
         assert eval(repr(reading)) == reading
         assert hash(eval(repr(reading))) == hash(reading)
-    assert Reading().complete() == Reading(limits="first").complete() == Reading(n_gen=30, limits="first")
+    assert (
+        Reading().complete()
+        == Reading(limits="first").complete()
+        == Reading(n_gen=30, limits="first")
+    )
     assert LEAMVD([0.0], reading=Reading(n_gen=50)).reading == Reading(n_gen=50, limits="first")
     with pytest.raises(dataclasses.FrozenInstanceError):
         Reading().exponent = 2.0  # type: ignore[misc]

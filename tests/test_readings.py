@@ -1,4 +1,6 @@
-"""Section 7: alternatives beside their defaults, searches that are followed, and tables with known answers."""
+"""Section 7: alternatives beside their defaults, searches that are followed, and tables with known
+answers.
+"""
 
 from typing import Any
 
@@ -23,7 +25,13 @@ def test_every_alternative_differs_from_its_default_in_what_it_runs() -> None:
     for own in (method for item in ALTERNATIVES.values() for method in item):
         both = [Method.parse(method) for method in (own, readings.default(own))]
         assert (
-            len({(method.training(Training()), method.reading(PROFILES["paper"].reading)) for method in both}) == 2
+            len(
+                {
+                    (method.training(Training()), method.reading(PROFILES["paper"].reading))
+                    for method in both
+                }
+            )
+            == 2
         ), own
     assert {*map(readings.default, readings.methods())} <= {*readings.methods()}
 
@@ -43,7 +51,15 @@ def test_pairs_are_those_whose_default_is_there() -> None:
 def test_a_search_on_a_function_is_that_of_minimize() -> None:
     x0, objective = problem("sphere", 5, seed=2)
     found = readings.reached(SPHERE, Training(), Reading(shift="printed"), seed=2, budget=100).rows
-    own = leamvd.minimize(objective, x0, sigma0=1.0, n_gen=4, seed=2, vectorized=True, reading=Reading(shift="printed"))
+    own = leamvd.minimize(
+        objective,
+        x0,
+        sigma0=1.0,
+        n_gen=4,
+        seed=2,
+        vectorized=True,
+        reading=Reading(shift="printed"),
+    )
     assert found.to_dict("records") == [{"evaluations": own.nfev, "best": own.fun}]
 
 
@@ -58,7 +74,9 @@ def test_settings_that_cannot_act_on_functions_are_left_out() -> None:
 
 
 def test_a_search_that_is_followed_counts_what_c_ani_does() -> None:
-    found = readings.followed_function(SPHERE, Training(), Reading(), seed=0, budget=300).rows.squeeze()
+    found = readings.followed_function(
+        SPHERE, Training(), Reading(), seed=0, budget=300
+    ).rows.squeeze()
     x0, objective = problem("sphere", 5, seed=0)
     opt, none, against, shares = leamvd.LEAMVD(x0, sigma0=1.0, n_gen=300, seed=0), [], [], []
     while opt.nfev + opt.n_candidates <= 300:
@@ -68,7 +86,10 @@ def test_a_search_that_is_followed_counts_what_c_ani_does() -> None:
         if P.any() and C.any():
             none.append(beta == 1)
             against.append(P @ C < 0)
-            parts = beta * np.linalg.norm(P), (1 - beta) * abs(opt.state.descent_mean) * np.linalg.norm(C)
+            parts = (
+                beta * np.linalg.norm(P),
+                (1 - beta) * abs(opt.state.descent_mean) * np.linalg.norm(C),
+            )
             shares.append(parts[1] / sum(parts))
     assert found["generations"] == len(none) > 5
     means = [100 * np.mean(values) for values in (shares, none, against)]
@@ -77,20 +98,32 @@ def test_a_search_that_is_followed_counts_what_c_ani_does() -> None:
 
 def test_tables_hold_layers_and_functions_and_outcomes_are_their_ends(tmp_path: Any) -> None:
     methods = ("cd", "lea-mvd", "lea-mvd:shift=printed")
-    found = readings.tables("quick", tmp_path, methods=methods, measure="sampled", inputs=("shared", "own"), **SMALL)
+    found = readings.tables(
+        "quick", tmp_path, methods=methods, measure="sampled", inputs=("shared", "own"), **SMALL
+    )
     assert found.outcomes["problem"].unique().tolist()[:3] == ["RBM 1", "RBM 2", "sphere, n = 5"]
-    end = found.runs.query("inputs == 'shared' and iteration == 3 and method == 'cd' and layer == 2 and seed == 1")
+    end = found.runs.query(
+        "inputs == 'shared' and iteration == 3 and method == 'cd' and layer == 2 and seed == 1"
+    )
     own = found.outcomes.query("problem == 'RBM 2' and method == 'cd' and seed == 1").squeeze()
-    assert own["error"] == end["sampled"].item() != end["mean_field"].item(), "on the first kind of inputs"
+    assert own["error"] == end["sampled"].item() != end["mean_field"].item(), (
+        "on the first kind of inputs"
+    )
     best = found.functions.query("method == 'lea-mvd' and seed == 0")["best"]
-    together = found.outcomes.query("problem == 'all functions' and method == 'lea-mvd' and seed == 0").squeeze()
+    together = found.outcomes.query(
+        "problem == 'all functions' and method == 'lea-mvd' and seed == 0"
+    ).squeeze()
     assert together["error"] == pytest.approx(np.exp(np.log(best).mean()))
     assert found.directions["problem"].nunique() == 5
     assert readings.summary(found, "quick", methods=methods, **SMALL)["runs"].eq(2).all()
 
 
 def made(*rows: tuple[str, str, tuple[float, ...]]) -> pd.DataFrame:
-    long = [(on, method, seed, error) for on, method, errors in rows for seed, error in enumerate(errors)]
+    long = [
+        (on, method, seed, error)
+        for on, method, errors in rows
+        for seed, error in enumerate(errors)
+    ]
     return pd.DataFrame(long, columns=["problem", "method", "seed", "error"])
 
 
@@ -103,7 +136,11 @@ def test_effects_are_geometric_means_of_pairs_and_counted_by_what_they_show() ->
         ("RBM 1", "lea-mvd:shift=printed", tuple(3 * x for x in base)),
         ("RBM 1", "lea-mvd:reset=off", tuple(5 * x for x in base)),
         ("RBM 1", "lea-mvd:path=off", tuple(x / 2 for x in base)),
-        ("RBM 1", "lea-mvd:descent=off", tuple(x * (1.1 if i % 2 else 1 / 1.1) for i, x in enumerate(base))),
+        (
+            "RBM 1",
+            "lea-mvd:descent=off",
+            tuple(x * (1.1 if i % 2 else 1 / 1.1) for i, x in enumerate(base)),
+        ),
     )
     found = readings.effects(outcomes).set_index("method")
     assert found["ratio"].to_dict() == pytest.approx(
@@ -129,11 +166,15 @@ def test_sensitivity_is_of_settings_that_both_have_whatever_their_generations() 
         ("RBM 1", "lea-mvd:exponent=1", (9, 9)),
     )
     rows = [("cma-es", 1.0), ("cma-es:population_size=12+n_gen=100", 3.0)]
-    runs = pd.DataFrame([(m, seed, x) for m, x in rows for seed in (0, 1)], columns=["method", "seed", "mean_field"])
+    runs = pd.DataFrame(
+        [(m, seed, x) for m, x in rows for seed in (0, 1)], columns=["method", "seed", "mean_field"]
+    )
     runs = runs.assign(data="controls", inputs="shared", layer=1, iteration=5)
     found = readings.sensitivity(readings.Tables(runs, runs, runs, ours))
     ratios = found.set_index("method")["ratio"].to_dict()
-    assert ratios == pytest.approx({"lea-mvd:population_size=12": 2, "cma-es:population_size=12": 3})
+    assert ratios == pytest.approx(
+        {"lea-mvd:population_size=12": 2, "cma-es:population_size=12": 3}
+    )
 
 
 def test_kinds_of_data_are_compared_by_their_first_inputs() -> None:
@@ -160,7 +201,9 @@ def test_kinds_of_data_are_compared_by_their_first_inputs() -> None:
         ({"profile": "recorded", "seeds": (1,)}, "seeds"),
     ],
 )
-def test_what_cannot_be_shown_is_refused_before_any_work(changes: dict[str, Any], word: str, tmp_path: Any) -> None:
+def test_what_cannot_be_shown_is_refused_before_any_work(
+    changes: dict[str, Any], word: str, tmp_path: Any
+) -> None:
     with pytest.raises(ValueError, match=word):
         readings.tables(**{"profile": "quick", "folder": tmp_path} | changes)
     assert not [*tmp_path.iterdir()]

@@ -14,7 +14,9 @@ from bs4 import BeautifulSoup
 from leamvd.book import render
 
 ROOT = Path(__file__).parents[1]
-PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
+PIXEL = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
+)
 
 
 @pytest.fixture(scope="module")
@@ -29,14 +31,18 @@ def pages(book: Path) -> dict[Path, BeautifulSoup]:
     return {path: BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser") for path in found}
 
 
-def test_every_link_lands_on_a_page_and_an_id_that_are_there(pages: dict[Path, BeautifulSoup]) -> None:
+def test_every_link_lands_on_a_page_and_an_id_that_are_there(
+    pages: dict[Path, BeautifulSoup],
+) -> None:
     lost = []
     ids = {path: {tag["id"] for tag in page(id=True)} for path, page in pages.items()}
     for path, page in pages.items():
         for link in page.select("article a[href]"):
             parts = urlsplit(str(link["href"]))
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
-            there = parts.scheme or (target.is_file() and (not parts.fragment or parts.fragment in ids.get(target, ())))
+            there = parts.scheme or (
+                target.is_file() and (not parts.fragment or parts.fragment in ids.get(target, ()))
+            )
             if not there:
                 lost.append(f"{path.stem}: {link['href']}")
     assert len(pages) > 20
@@ -51,7 +57,9 @@ def test_sections_have_the_numbers_of_their_files(pages: dict[Path, BeautifulSou
             assert heading.text.startswith(f"{int(path.stem[:2])}. "), path
 
 
-def test_pages_ask_nothing_of_a_network_and_describe_their_pictures(pages: dict[Path, BeautifulSoup]) -> None:
+def test_pages_ask_nothing_of_a_network_and_describe_their_pictures(
+    pages: dict[Path, BeautifulSoup],
+) -> None:
     for path, page in pages.items():
         fetched = [tag.get("src") or tag.get("href") for tag in page(["script", "img", "link"])]
         fetched = [url for url in fetched if url and urlsplit(url).scheme.startswith("http")]
@@ -63,9 +71,13 @@ def test_each_figure_of_a_notebook_has_its_data_below(pages: dict[Path, Beautifu
     for path, page in pages.items():
         data = [Path(str(link["href"])) for link in page.select('article a[href$=".json"]')]
         if path.parent.name == "notebooks":
-            code = (ROOT / "notebooks" / path.with_suffix(".ipynb").name).read_text(encoding="utf-8")
+            code = (ROOT / "notebooks" / path.with_suffix(".ipynb").name).read_text(
+                encoding="utf-8"
+            )
             names = re.findall(r'\\"([\w{}-]+)\\", output\)', code)
-            assert [own.stem for own in data] == [name.format(size=path.stem.rpartition("_")[2]) for name in names]
+            assert [own.stem for own in data] == [
+                name.format(size=path.stem.rpartition("_")[2]) for name in names
+            ]
         for own in data:
             json.loads((path.parent / own).resolve().read_text())
 
@@ -74,7 +86,9 @@ def test_each_figure_of_a_notebook_has_its_data_below(pages: dict[Path, Beautifu
 
 
 def cell(**changes: Any) -> Any:
-    own = nbformat.v4.new_code_cell("1", execution_count=1, metadata={"mystnb": {"image": {"alt": "A pixel."}}})
+    own = nbformat.v4.new_code_cell(
+        "1", execution_count=1, metadata={"mystnb": {"image": {"alt": "A pixel."}}}
+    )
     own.outputs = [nbformat.v4.new_output("display_data", data={"image/png": PIXEL})]
     return nbformat.from_dict(own | changes)
 
@@ -84,14 +98,19 @@ def cell(**changes: Any) -> Any:
     [
         (cell(execution_count=None), "cell 1 was not executed"),
         (cell(metadata={}), "cell 1 shows an image without alternative text"),
-        (cell(metadata={"mystnb": {"image": {"alt": " "}}}), "cell 1 shows an image without alternative text"),
+        (
+            cell(metadata={"mystnb": {"image": {"alt": " "}}}),
+            "cell 1 shows an image without alternative text",
+        ),
         (
             cell(outputs=[nbformat.v4.new_output("error", ename="ValueError", evalue="no")]),
             "failed with ValueError: no",
         ),
     ],
 )
-def test_a_notebook_that_a_reader_should_not_see_is_refused(bad: Any, message: str, tmp_path: Path) -> None:
+def test_a_notebook_that_a_reader_should_not_see_is_refused(
+    bad: Any, message: str, tmp_path: Path
+) -> None:
     path = tmp_path / "one.ipynb"
     path.write_text(nbformat.writes(nbformat.v4.new_notebook(cells=[cell()])))
     render.check(path)
@@ -102,11 +121,15 @@ def test_a_notebook_that_a_reader_should_not_see_is_refused(bad: Any, message: s
 
 def test_other_files_are_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(FileExistsError, match="output must be a new or empty folder, or an earlier book"):
+    with pytest.raises(
+        FileExistsError, match="output must be a new or empty folder, or an earlier book"
+    ):
         render.render(output=tmp_path)
 
 
-def test_latest_runs_take_the_place_of_the_notebooks_that_ship(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_latest_runs_take_the_place_of_the_notebooks_that_ship(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(FileNotFoundError, match=r"results must hold runs of .*01_esd"):
         render.render(tmp_path, tmp_path / "book")
     folder = tmp_path / "01_esd" / "quick-1"
@@ -114,4 +137,6 @@ def test_latest_runs_take_the_place_of_the_notebooks_that_ship(tmp_path: Path, m
     shutil.copy(ROOT / "notebooks" / "01_esd.ipynb", folder)
     (tmp_path / "01_esd" / "latest").write_text("quick-1\n")
     found = render._notebooks(ROOT, tmp_path)
-    assert [path for path in found if path.parent != ROOT / "notebooks"] == [folder / "01_esd.ipynb"]
+    assert [path for path in found if path.parent != ROOT / "notebooks"] == [
+        folder / "01_esd.ipynb"
+    ]

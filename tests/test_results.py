@@ -38,7 +38,9 @@ def number(n: int, settings: Settings = Settings()) -> Result:
 def doubled(below: Result, by: float = 2.0) -> Result:
     array = below.arrays["x"]
     array *= 2  # an argument can be written to
-    return Result(pd.DataFrame({"total": [by * array.sum()], "name": ["a"], "threads": [thread_count(None)]}))
+    return Result(
+        pd.DataFrame({"total": [by * array.sum()], "name": ["a"], "threads": [thread_count(None)]})
+    )
 
 
 def fails(n: int) -> Result:
@@ -65,7 +67,11 @@ def test_equal_calls_have_equal_keys_whatever_their_settings_are_built_of() -> N
     assert len({call.key for call in same}) == 1
     others = [delayed(number)(4), delayed(number)(3, Settings((3, 2))), delayed(fails)(3)]
     assert len({call.key for call in (*same, *others)}) == 4
-    assert delayed(doubled)(same[0]).key == delayed(doubled)(same[1]).key != delayed(doubled)(others[0]).key
+    assert (
+        delayed(doubled)(same[0]).key
+        == delayed(doubled)(same[1]).key
+        != delayed(doubled)(others[0]).key
+    )
     for nested in ([same[0]], {"a": (same[0],)}, Settings((same[0],))):
         with pytest.raises(ValueError, match="a call must be an argument"):
             delayed(number)(nested)
@@ -88,7 +94,11 @@ def test_the_version_of_pytorch_is_in_the_keys_of_what_it_computes_and_of_what_n
         monkeypatch.setattr(results, "version", version)
         results.code.cache_clear()
         calls = [delayed(number)(3, settings=Computing(name)) for name in ("numpy", "torch")]
-        return [results.code(), *(call.key for call in calls), *(delayed(doubled)(call).key for call in calls)]
+        return [
+            results.code(),
+            *(call.key for call in calls),
+            *(delayed(doubled)(call).key for call in calls),
+        ]
 
     without, old, new = map(keys, (None, "2.0", "2.1"))
     monkeypatch.undo()
@@ -99,13 +109,23 @@ def test_the_version_of_pytorch_is_in_the_keys_of_what_it_computes_and_of_what_n
 
 @pytest.mark.parametrize(
     ("name", "value", "differ"),
-    [("features", "bits", [True, False]), ("n_gen", 7, [True, False]), ("layers", (30, 30), [False, False]),
-     ("budget", 500, [False, True]), ("exponent", 2.0, [True, True])],
-)  # fmt: skip
-def test_keys_have_the_settings_that_decide_on_a_result(name: str, value: Any, differ: list[bool]) -> None:
+    [
+        ("features", "bits", [True, False]),
+        ("n_gen", 7, [True, False]),
+        ("layers", (30, 30), [False, False]),
+        ("budget", 500, [False, True]),
+        ("exponent", 2.0, [True, True]),
+    ],
+)
+def test_keys_have_the_settings_that_decide_on_a_result(
+    name: str, value: Any, differ: list[bool]
+) -> None:
     study = readings.PROFILES["quick"]
     keys = [
-        [{call.key for call in calls.values()} for calls in (layers.searches(own), readings.on_functions(own)[1])]
+        [
+            {call.key for call in calls.values()}
+            for calls in (layers.searches(own), readings.on_functions(own)[1])
+        ]
         for own in (study, study.changed(**{name: value}))
     ]
     assert [before != after for before, after in zip(*keys, strict=True)] == differ
@@ -117,7 +137,11 @@ def test_results_are_passed_on_and_kept(tmp_path: Path, n_jobs: int) -> None:
     call = delayed(doubled)(below)
     found = rows(call, tmp_path, n_jobs=n_jobs)
     threads = max(1, thread_count(None) // n_jobs)
-    assert found.to_dict("list") == {"total": [2 * 200_000 * 199_999], "name": ["a"], "threads": [threads]}
+    assert found.to_dict("list") == {
+        "total": [2 * 200_000 * 199_999],
+        "name": ["a"],
+        "threads": [threads],
+    }
     COUNTED.clear()
     pd.testing.assert_frame_equal(rows(call, tmp_path), found)
     assert COUNTED == []
@@ -125,11 +149,15 @@ def test_results_are_passed_on_and_kept(tmp_path: Path, n_jobs: int) -> None:
 
 def test_a_call_that_is_asked_for_twice_or_needed_twice_is_computed_once(tmp_path: Path) -> None:
     below = delayed(number)(3)
-    run_all([below, delayed(number)(3), delayed(doubled)(below), delayed(doubled)(below, 3.0)], tmp_path)
+    run_all(
+        [below, delayed(number)(3), delayed(doubled)(below), delayed(doubled)(below, 3.0)], tmp_path
+    )
     assert COUNTED == [3]
 
 
-@pytest.mark.parametrize("damage", [lambda _: b"", lambda c: c[:-1], lambda c: bytes([c[0] ^ 1]) + c[1:]])
+@pytest.mark.parametrize(
+    "damage", [lambda _: b"", lambda c: c[:-1], lambda c: bytes([c[0] ^ 1]) + c[1:]]
+)
 def test_what_is_damaged_is_computed_again(tmp_path: Path, damage: Any) -> None:
     call = delayed(number)(3)
     before = rows(call, tmp_path)
@@ -156,7 +184,9 @@ def test_what_another_process_finishes_meanwhile_is_taken(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("values", [["a", None], ["a", 1]])
-def test_a_column_that_would_be_read_as_another_is_refused(values: list[Any], tmp_path: Path) -> None:
+def test_a_column_that_would_be_read_as_another_is_refused(
+    values: list[Any], tmp_path: Path
+) -> None:
     def told() -> Result:
         return Result(pd.DataFrame({"told": values}, dtype=object))
 
@@ -164,7 +194,9 @@ def test_a_column_that_would_be_read_as_another_is_refused(values: list[Any], tm
         rows(delayed(told)(), tmp_path)
 
 
-def test_what_is_half_written_has_no_name_of_a_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_half_written_has_no_name_of_a_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write = Path.write_bytes
     monkeypatch.setattr(Path, "write_bytes", lambda path, content: write(path, content[:99]) / 0)
     with pytest.raises(ZeroDivisionError):
@@ -172,7 +204,9 @@ def test_what_is_half_written_has_no_name_of_a_result(tmp_path: Path, monkeypatc
     assert [*tmp_path.rglob("[!.]*.npz")] == []
 
 
-@pytest.mark.parametrize(("changed", "again"), [("code", 1), ("version", 1), ("get_host_cpu_name", 1), ("n_jobs", 0)])
+@pytest.mark.parametrize(
+    ("changed", "again"), [("code", 1), ("version", 1), ("get_host_cpu_name", 1), ("n_jobs", 0)]
+)
 def test_results_lie_in_a_folder_of_what_decides_on_them(
     changed: str, again: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,13 +220,17 @@ def test_results_lie_in_a_folder_of_what_decides_on_them(
     assert len([*tmp_path.rglob("*.npz")]) == len([*tmp_path.glob("store/*")]) == 1 + again
 
 
-def test_a_worker_that_has_another_code_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_has_another_code_refuses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(results, "code", lambda: "another")
     with pytest.raises(RuntimeError, match="other code"):
         run_all([delayed(number)(n) for n in (1, 2)], tmp_path, n_jobs=2)
 
 
-def test_the_digest_of_the_code_sees_what_can_change_a_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_digest_of_the_code_sees_what_can_change_a_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     package, digests = tmp_path / "leamvd", []
     monkeypatch.setattr(results.leamvd, "__file__", str(package / "__init__.py"))
     for folder in ("book", "paper"):
@@ -235,7 +273,11 @@ def test_what_is_recorded_is_read_as_it_was_written_or_not_at_all(
     results.write_recorded("one", {"runs": table}, {"sizes": [2, 3]}, "0123456789ab")
     pd.testing.assert_frame_equal(results.read_recorded("one"), table, check_exact=True)
     known = results.provenance("one")
-    assert (known["settings"], known["commit"], known["code"]) == ({"sizes": [2, 3]}, "0123456789ab", results.code())
+    assert (known["settings"], known["commit"], known["code"]) == (
+        {"sizes": [2, 3]},
+        "0123456789ab",
+        results.code(),
+    )
     with pytest.raises(ValueError, match="what is recorded must be one of 'one', got 'two'"):
         results.read_recorded("two")
     path = tmp_path / "one" / "runs.csv.xz"
@@ -248,15 +290,21 @@ NEVER_NULL = {"n_gen", "layers", "seeds", "n_images", "learning_rate", "methods"
 
 FOLDERS = sorted(path.name for path in results.ARCHIVE.iterdir() if path.is_dir())
 
-PREDICTIONS = {"predictions", "predictions_28x28", "scaling_predictions", "starts"}  # their dates are their worth
+# their dates are their worth
+PREDICTIONS = {"predictions", "predictions_28x28", "scaling_predictions", "starts"}
 
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_provenance_has_one_format_and_every_recorded_file_is_what_was_recorded(name: str) -> None:
     known, folder = results.provenance(name), results.ARCHIVE / name
     assert {*known} - {"history", "note", "brought_by"} == {
-        "settings", "code", "commit", "versions", "processor", "sha256",
-    }  # fmt: skip
+        "settings",
+        "code",
+        "commit",
+        "versions",
+        "processor",
+        "sha256",
+    }
     assert ("brought_by" in known) == (name in PREDICTIONS)
     assert re.fullmatch("[0-9a-f]{12}", known["commit"]), "a commit, and a tree without changes"
     assert known["processor"]
@@ -267,7 +315,9 @@ def test_provenance_has_one_format_and_every_recorded_file_is_what_was_recorded(
     parts = [known["settings"]]
     for part in parts:  # which grows
         parts += part.values() if isinstance(part, dict) else part if isinstance(part, list) else []
-        assert not isinstance(part, dict) or not any(part[key] is None for key in NEVER_NULL & part.keys())
+        assert not isinstance(part, dict) or not any(
+            part[key] is None for key in NEVER_NULL & part.keys()
+        )
 
 
 @pytest.fixture(scope="module")
@@ -284,7 +334,9 @@ def history() -> set[str]:
 
 
 def git(*arguments: str) -> bytes:
-    return subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, check=True).stdout
+    return subprocess.run(
+        ["git", "-C", str(ROOT), *arguments], capture_output=True, check=True
+    ).stdout
 
 
 @pytest.mark.parametrize("name", FOLDERS)
@@ -293,11 +345,16 @@ def test_what_is_recorded_names_a_commit_of_the_history(name: str, history: set[
 
 
 @pytest.mark.parametrize("name", sorted(PREDICTIONS))
-def test_a_prediction_is_as_it_was_in_the_commit_that_brought_it(name: str, history: set[str]) -> None:
+def test_a_prediction_is_as_it_was_in_the_commit_that_brought_it(
+    name: str, history: set[str]
+) -> None:
     known = results.provenance(name)
     brought = known["brought_by"]
     assert brought in history
     for file, digest in known["sha256"].items():
         path = f"notebooks/recorded/{name}/{file}"
         assert hashlib.sha256(git("show", f"{brought}:{path}")).hexdigest() == digest
-        assert brought == git("log", "--format=%H", "--diff-filter=AM", "--", path).decode().split()[0][:12]
+        assert (
+            brought
+            == git("log", "--format=%H", "--diff-filter=AM", "--", path).decode().split()[0][:12]
+        )

@@ -1,4 +1,6 @@
-"""Statistical tests run on fixed seeds; a correct sampler would fail each with probability below 1e-6."""
+"""Statistical tests run on fixed seeds; a correct sampler would fail each with probability below
+1e-6.
+"""
 
 from typing import Any
 
@@ -18,11 +20,17 @@ compiled = pytest.mark.compiled
 
 
 def place(limits: str = "first", perturbation: str = "entry", generation: int = 2) -> Place:
-    return Place(np.uint64(SEED), generation, PERTURBATIONS.index(perturbation), LIMITS.index(limits))
+    return Place(
+        np.uint64(SEED), generation, PERTURBATIONS.index(perturbation), LIMITS.index(limits)
+    )
 
 
-def regenerated(n: int, rows: int = 20, n_elite: int = 4, limits: str = "first", **given: Any) -> dict[str, Any]:
-    """Return what `regenerate` was called with, after it; by default it samples standard normals, perturbed."""
+def regenerated(
+    n: int, rows: int = 20, n_elite: int = 4, limits: str = "first", **given: Any
+) -> dict[str, Any]:
+    """Return what `regenerate` was called with, after it; by default it samples standard normals,
+    perturbed.
+    """
     zero = np.zeros(n)
     a: dict[str, Any] = {
         "X": np.zeros((n_elite + rows, n)),
@@ -39,8 +47,14 @@ def regenerated(n: int, rows: int = 20, n_elite: int = 4, limits: str = "first",
         "drawn": np.zeros(1, np.int64),
     } | given
     vectors = Vectors(*(a[name] for name in Vectors._fields))
-    low, high, last = np.full(n, -1.0), np.full(n, 2.0), (place(limits, a["perturbation"]), a["drawn"])
-    sampling.regenerate(a["X"], a["order"], vectors, a["combination"], a["shift"], low, high, a["added"], *last)
+    low, high, last = (
+        np.full(n, -1.0),
+        np.full(n, 2.0),
+        (place(limits, a["perturbation"]), a["drawn"]),
+    )
+    sampling.regenerate(
+        a["X"], a["order"], vectors, a["combination"], a["shift"], low, high, a["added"], *last
+    )
     return a
 
 
@@ -50,16 +64,24 @@ def test_initialization_a_is_uniform_between_the_limits(n: int, generation: int)
     X, low, high = np.empty((3, n)), np.linspace(-2, -1, n), np.linspace(-1, 5, n)
     sampling.uniform(X, low, high, place(generation=generation))
     for row, x in enumerate(X):
-        np.testing.assert_allclose(x, low + (high - low) * reference.uniforms(SEED, generation, row, n), atol=1e-14)
+        np.testing.assert_allclose(
+            x, low + (high - low) * reference.uniforms(SEED, generation, row, n), atol=1e-14
+        )
         assert np.all((x >= low) & (x <= high))
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_initialization_a_stays_between_limits_however_near_or_far(dtype: str) -> None:
-    """Rounding neither leaves limits that are equal or a rounding apart, nor overflows between the largest numbers."""
+    """Rounding neither leaves limits that are equal or a rounding apart, nor overflows between the
+    largest numbers.
+    """
     low = np.random.default_rng(1).uniform(-1, 1, 3000).astype(dtype)
     largest = np.finfo(dtype).max
-    limits = [(low, low), (low, np.nextafter(low, 2)), (np.full_like(low, -largest), np.full_like(low, largest))]
+    limits = [
+        (low, low),
+        (low, np.nextafter(low, 2)),
+        (np.full_like(low, -largest), np.full_like(low, largest)),
+    ]
     for below, above in limits:
         X = np.empty((24, 3000), dtype)
         sampling.uniform(X, below, above, place())
@@ -81,16 +103,31 @@ def test_initialization_b_is_normal_around_the_start_solution(n: int, dtype: str
 @pytest.mark.parametrize("perturbation", [*PERTURBATIONS, "added to each"])
 @pytest.mark.parametrize("fresh", [0.1, 1.0])
 @pytest.mark.parametrize("n", [3, 1500])
-def test_new_rows_are_mean_plus_sigma_z_plus_shift_and_perturbed(n: int, fresh: float, perturbation: str) -> None:
+def test_new_rows_are_mean_plus_sigma_z_plus_shift_and_perturbed(
+    n: int, fresh: float, perturbation: str
+) -> None:
     """P and C_ani are brought up to date on the way."""
     rng = np.random.default_rng(n)
     mean, std, path, descent, previous = rng.normal(size=(5, n))
-    std, steps, old, order = np.abs(std), rng.normal(size=20), rng.normal(size=(24, n)), rng.permutation(24)
+    std, steps, old, order = (
+        np.abs(std),
+        rng.normal(size=20),
+        rng.normal(size=(24, n)),
+        rng.permutation(24),
+    )
     best, second, third = old[order[:3]]
     P = 0.1 * (best - previous) + 0.9 * path
     C = 0.9 * descent + fresh * (0.5 * (best - second) - 2 * (best - third) + 0.7 * P)
-    given = {"mean": mean, "std": std, "path": path.copy(), "descent": descent.copy(), "previous": previous}
-    weights = Combination(np.array([1, 2]), np.array([0.5, -2.0]), np.float64(0.7), np.float64(fresh))
+    given = {
+        "mean": mean,
+        "std": std,
+        "path": path.copy(),
+        "descent": descent.copy(),
+        "previous": previous,
+    }
+    weights = Combination(
+        np.array([1, 2]), np.array([0.5, -2.0]), np.float64(0.7), np.float64(fresh)
+    )
     shift = Shift(np.float64(0.3), steps)
     given |= {"X": old.copy(), "order": order.copy(), "combination": weights, "shift": shift}
     added = rng.random(n) if perturbation == "added to each" else np.array([0.3])

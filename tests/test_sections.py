@@ -58,12 +58,18 @@ def section(tmp_path: Path) -> Section:
 @pytest.mark.parametrize(
     ("name", "text", "value"),
     [
-        ("n", "12", 12), ("share", "1e-3", 0.001), ("sizes", "3, 4", [3, 4]),
+        ("n", "12", 12),
+        ("share", "1e-3", 0.001),
+        ("sizes", "3, 4", [3, 4]),
         ("sizes", "[3]", [3]),
-        ("flag", "true", True), ("profile", "quick", "quick"), ("seeds", "0-3,7", [0, 1, 2, 3, 7]),
-        ("n", "1e3", 1000), ("sizes", "1e3,2.0", [1000, 2]), ("seeds", "9007199254740993", [2**53 + 1]),
+        ("flag", "true", True),
+        ("profile", "quick", "quick"),
+        ("seeds", "0-3,7", [0, 1, 2, 3, 7]),
+        ("n", "1e3", 1000),
+        ("sizes", "1e3,2.0", [1000, 2]),
+        ("seeds", "9007199254740993", [2**53 + 1]),
     ],
-)  # fmt: skip
+)
 def test_values_are_read_from_text_by_the_type_of_their_parameter(
     section: Section, name: str, text: str, value: object
 ) -> None:
@@ -75,11 +81,21 @@ def test_values_are_read_from_text_by_the_type_of_their_parameter(
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("n", "1.5"), ("n", "1e999"), ("share", "much"), ("sizes", "1,x"), ("flag", "maybe"), ("seeds", "1,5-3"),
-        *((name, "None") for name in ("n", "sizes", "share", "flag", "seeds", "dataset")), ("dataset", ""), ("n", ""),
-        ("share", "1_5"), ("n", "1_0"), ("seeds", "1_0"), ("sizes", "1,1_0"),
+        ("n", "1.5"),
+        ("n", "1e999"),
+        ("share", "much"),
+        ("sizes", "1,x"),
+        ("flag", "maybe"),
+        ("seeds", "1,5-3"),
+        *((name, "None") for name in ("n", "sizes", "share", "flag", "seeds", "dataset")),
+        ("dataset", ""),
+        ("n", ""),
+        ("share", "1_5"),
+        ("n", "1_0"),
+        ("seeds", "1_0"),
+        ("sizes", "1,1_0"),
     ],
-)  # fmt: skip
+)
 def test_a_text_of_another_type_is_refused(section: Section, name: str, text: str) -> None:
     with pytest.raises(ValueError, match=f"^{name} must be .*, got '{text}'"):
         section.parameters[name].parse(text)
@@ -88,11 +104,16 @@ def test_a_text_of_another_type_is_refused(section: Section, name: str, text: st
 @pytest.mark.parametrize("known", sections.load(), ids=lambda known: known.name)
 def test_papermill_reads_each_parameter_with_its_type_and_its_words(known: Section) -> None:
     read = papermill.inspect_notebook(known.path)
-    found = [(p["name"], p["inferred_type_name"], ast.literal_eval(p["default"]), p["help"]) for p in read.values()]
+    found = [
+        (p["name"], p["inferred_type_name"], ast.literal_eval(p["default"]), p["help"])
+        for p in read.values()
+    ]
     assert found == [tuple(one) for one in known.parameters.values()]
 
 
-@pytest.mark.parametrize("known", [one for one in sections.load() if one.name != "verdicts"], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "known", [one for one in sections.load() if one.name != "verdicts"], ids=lambda one: one.name
+)
 @pytest.mark.parametrize("value", ["[0, 1]", "cd", 7])
 def test_a_list_that_is_none_is_refused_by_its_name(known: Section, value: object) -> None:
     names = [one.name for one in known.parameters.values() if "list[" in one.type]
@@ -106,7 +127,10 @@ def test_a_list_that_is_none_is_refused_by_its_name(known: Section, value: objec
 RUNS = {
     "esd": {"exponents": [1, 2.0, 1.0], "population_sizes": [6, 6]},
     "directions": {"generations": [5, 5], "seeds": [1, 2, 1]},
-    "mnist-7x7": {"methods": ["lea-mvd:reset=off+sigma0=0.2", "cd", "lea-mvd:sigma0=0.2+reset=off"], "seeds": [0, 0]},
+    "mnist-7x7": {
+        "methods": ["lea-mvd:reset=off+sigma0=0.2", "cd", "lea-mvd:sigma0=0.2+reset=off"],
+        "seeds": [0, 0],
+    },
     "linear-cost": {"methods": ["lea-mvd", "lea-mvd"], "sizes": [100, 100]},
     "error-measures": {"batches": [3, 1, 3]},
     "readings": {"sizes": [20, 20]},
@@ -116,7 +140,9 @@ RUNS = {
 }
 
 
-@pytest.mark.parametrize(("name", "given"), [(name, {n: v}) for name, of in RUNS.items() for n, v in of.items()])
+@pytest.mark.parametrize(
+    ("name", "given"), [(name, {n: v}) for name, of in RUNS.items() for n, v in of.items()]
+)
 def test_a_run_that_is_named_twice_is_refused(
     name: str, given: dict[str, list[object]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -124,7 +150,10 @@ def test_a_run_that_is_named_twice_is_refused(
         monkeypatch.setattr(module, computing, None)
     (known,) = sections.load([name])
     ((parameter, values),) = given.items()
-    with pytest.raises(ValueError, match=f"{parameter} must be .*different values, got .*{re.escape(str(values[0]))}"):
+    with pytest.raises(
+        ValueError,
+        match=f"{parameter} must be .*different values, got .*{re.escape(str(values[0]))}",
+    ):
         sections.compute(known, {"profile": "quick"} | given, tmp_path)
 
 
@@ -134,18 +163,26 @@ def test_an_empty_list_is_not_the_default() -> None:
             linear_cost.planned("quick", **{name: []})
 
 
-def test_images_of_ones_own_are_named_from_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_images_of_ones_own_are_named_from_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     write(tmp_path, dict.fromkeys(["images/0", "mnist/0", "own.npz"], b""))
     monkeypatch.setenv("USERPROFILE" if os.name == "nt" else "HOME", str(tmp_path))
     for text in ("images", "~/images", "own.npz"):
-        assert Parameter("dataset", "str", "digits", "").parse(text) == str(tmp_path / Path(text).name)
+        assert Parameter("dataset", "str", "digits", "").parse(text) == str(
+            tmp_path / Path(text).name
+        )
     assert Parameter("dataset", "str", "digits", "").parse("mnist") == "mnist"
 
 
 def test_several_values_are_several_runs(section: Section) -> None:
     ((_, sets),) = sections.requested([section], ["share=0.1,0.2", "n=3,4", "dataset=/a b,c"])
-    assert sets == [{"profile": "quick", "n": n, "share": s, "dataset": "/a b,c"} for n in (3, 4) for s in (0.1, 0.2)]
+    assert sets == [
+        {"profile": "quick", "n": n, "share": s, "dataset": "/a b,c"}
+        for n in (3, 4)
+        for s in (0.1, 0.2)
+    ]
     for text in ("share=0.1,0.10", "n=3,4,3.0"):
         with pytest.raises(ValueError, match="must be different values, got"):
             sections.requested([section], [text])
@@ -184,7 +221,8 @@ def test_a_finished_run_is_not_executed_again_unless_its_program_changes(tmp_pat
 
 
 @pytest.mark.parametrize(
-    "changed", ["code", "versions", "get_host_cpu_name", "one/provenance.json", TRAIN_LABELS, "output"]
+    "changed",
+    ["code", "versions", "get_host_cpu_name", "one/provenance.json", TRAIN_LABELS, "output"],
 )
 def test_what_decides_on_a_run_is_in_its_name(
     changed: str, section: Section, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -202,25 +240,40 @@ def test_what_decides_on_a_run_is_in_its_name(
     assert (after == before) == (changed == "output")
 
 
-def test_the_version_of_pytorch_decides_on_the_runs_that_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_version_of_pytorch_decides_on_the_runs_that_name_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     (known,) = sections.load(["mnist-7x7"])
     monkeypatch.setattr(results, "versions", lambda *names: dict.fromkeys(names, "1"))
-    for values, there in (({}, False), ({"backend": "torch"}, True), ({"methods": ["lea-mvd:backend=torch"]}, True)):
+    for values, there in (
+        ({}, False),
+        ({"backend": "torch"}, True),
+        ({"methods": ["lea-mvd:backend=torch"]}, True),
+    ):
         versions = sections.about(known, {"profile": "quick", **values})["versions"]
         assert ({*results.PACKAGES} <= {*versions}, "torch" in versions) == (True, there)
 
 
-def test_the_same_run_of_another_process_is_taken_and_what_dead_ones_left_goes(tmp_path: Path) -> None:
-    body = "%pwd\nimport os\nos.makedirs('../' + os.path.basename(os.getcwd())[1:].rsplit('-', 1)[0] + '/whole')"
+def test_the_same_run_of_another_process_is_taken_and_what_dead_ones_left_goes(
+    tmp_path: Path,
+) -> None:
+    body = (
+        "%pwd\nimport os\nos.makedirs('../' + os.path.basename(os.getcwd())[1:].rsplit('-', 1)[0] +"
+        " '/whole')"
+    )
     folder = tmp_path / "results" / "01_small" / sections.about(notebook(tmp_path, body), {})["run"]
-    left = [folder.with_name(f".{folder.name}-{pid}") for pid in (2**30, os.getppid())]  # there are not so many
+    # there are not so many
+    left = [folder.with_name(f".{folder.name}-{pid}") for pid in (2**30, os.getppid())]
     for path in left:
         path.mkdir(parents=True)
     assert sections.run(notebook(tmp_path, body), {}, tmp_path / "results") == (folder, False)
-    assert [path.is_dir() for path in left] == [os.name == "nt", True]  # where one cannot tell it stays
+    # where one cannot tell it stays
+    assert [path.is_dir() for path in left] == [os.name == "nt", True]
 
 
-def test_each_module_of_a_section_has_its_own_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_module_of_a_section_has_its_own_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Tables(NamedTuple):
         runs: pd.DataFrame
 
@@ -229,12 +282,16 @@ def test_each_module_of_a_section_has_its_own_tables(tmp_path: Path, monkeypatch
         module.tables = lambda value=value: Tables(pd.DataFrame({"x": [value]}))  # type: ignore[attr-defined]
         monkeypatch.setitem(sys.modules, name, module)
     folder, _ = sections.run(notebook(tmp_path, module="one two"), {}, tmp_path / "results")
-    assert [pd.read_csv(folder / "tables" / name / "runs.csv")["x"].item() for name in ("one", "two")] == [1, 2]
+    assert [
+        pd.read_csv(folder / "tables" / name / "runs.csv")["x"].item() for name in ("one", "two")
+    ] == [1, 2]
 
 
 def test_a_cell_that_fails_is_named_and_the_notebook_is_left(tmp_path: Path) -> None:
     section = notebook(tmp_path, "raise ValueError('no')")
-    with pytest.raises(RuntimeError, match=r"01_small, cell In \[\d\]: ValueError: no\npartial notebook: ") as raised:
+    with pytest.raises(
+        RuntimeError, match=r"01_small, cell In \[\d\]: ValueError: no\npartial notebook: "
+    ) as raised:
         sections.run(section, {}, tmp_path / "results")
     assert Path(str(raised.value).partition("partial notebook: ")[2]).is_file()
     assert sections.latest(tmp_path / "results", "01_small") is None

@@ -1,4 +1,6 @@
-"""Seeds: what is drawn is a seed's, a layer's and a purpose's own, and what methods are compared on is the same."""
+"""Seeds: what is drawn is a seed's, a layer's and a purpose's own, and what methods are compared on
+is the same.
+"""
 
 import numpy as np
 import pandas as pd
@@ -27,7 +29,9 @@ STACK = classification.random_stack((49, 3, 2), "0.1", "float64", seed=9).arrays
 
 
 def stack(n_layers):
-    return Result(pd.DataFrame(), {name: array for name, array in STACK.items() if int(name[1]) <= n_layers})
+    return Result(
+        pd.DataFrame(), {name: array for name, array in STACK.items() if int(name[1]) <= n_layers}
+    )
 
 
 def trained(seed, layer, trainer="cd"):
@@ -47,8 +51,12 @@ OF_SEEDS = OF_LAYERS | {
     "trained-minimum": lambda seed, _: minima.escape_from_training(IMAGES, "lea-mvd", seed),
     "network": lambda seed, _: architectures.learn("steps", "random", seed, 48, 2),
     "random-weights": lambda seed, _: classification.random_stack((3, 2), "0.1", "float64", seed),
-    "fine-tuning": lambda seed, n: classification.fine_tuned(stack(n), IMAGES, "float64", seed, 2, 0.1),
-    "likelihoods": lambda seed, _: classification.likelihoods(stack(1), IMAGES, "float64", seed, 10, 2),
+    "fine-tuning": lambda seed, n: classification.fine_tuned(
+        stack(n), IMAGES, "float64", seed, 2, 0.1
+    ),
+    "likelihoods": lambda seed, _: classification.likelihoods(
+        stack(1), IMAGES, "float64", seed, 10, 2
+    ),
     "directions": lambda seed, n: [*two_directions.Settings(n_var=n, n_gen=2).run(seed)],
     "followed": lambda seed, _: readings.followed_layer(IMAGES, 2, TRAINING, READING, seed),
     "tournaments": lambda seed, n: simulate(n, 20, seed),
@@ -76,9 +84,15 @@ def sown(monkeypatch):
         real = getattr(owner, name)
         noted = lambda seed, real=real, kind=kind: found.append(f"{kind}{seed}") or real(seed)  # noqa: E731
         monkeypatch.setattr(owner, name, noted)
-    for name, value in {"N_HIDDEN": 1, "EPOCHS": 1, "BUDGET": 48, "curvatures": lambda *_: np.zeros(1)}.items():
+    for name, value in {
+        "N_HIDDEN": 1,
+        "EPOCHS": 1,
+        "BUDGET": 48,
+        "curvatures": lambda *_: np.zeros(1),
+    }.items():
         monkeypatch.setattr(minima, name, value)
-    monkeypatch.setattr(minima, "descend_rbm", lambda theta, *_: (theta, 1.0))  # which draws nothing
+    # which draws nothing
+    monkeypatch.setattr(minima, "descend_rbm", lambda theta, *_: (theta, 1.0))
 
     def draw(name, *where):
         found.clear()

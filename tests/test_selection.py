@@ -20,13 +20,19 @@ def test_weights_are_the_papers(size: int, exponent: float) -> None:
 
 
 def test_default_exponent_is_the_papers() -> None:
-    np.testing.assert_array_equal(selection.fractional_tournament(24), selection.fractional_tournament(24, 1.5))
+    np.testing.assert_array_equal(
+        selection.fractional_tournament(24), selection.fractional_tournament(24, 1.5)
+    )
 
 
 def test_limiting_exponents() -> None:
     np.testing.assert_allclose(selection.fractional_tournament(7, 0), np.full(7, 1 / 7), rtol=1e-15)
-    np.testing.assert_allclose(selection.fractional_tournament(7, 1), np.arange(7, 0, -1) / 28, rtol=1e-15)
-    np.testing.assert_allclose(selection.fractional_tournament(7, 1e4), [1, 0, 0, 0, 0, 0, 0], atol=1e-12)
+    np.testing.assert_allclose(
+        selection.fractional_tournament(7, 1), np.arange(7, 0, -1) / 28, rtol=1e-15
+    )
+    np.testing.assert_allclose(
+        selection.fractional_tournament(7, 1e4), [1, 0, 0, 0, 0, 0, 0], atol=1e-12
+    )
     assert selection.fractional_tournament(1, 3) == 1
 
 
@@ -39,7 +45,12 @@ def test_tournaments_by_counting_every_draw(size: int) -> None:
 
 @pytest.mark.parametrize(
     ("dtype", "tolerance", "scale"),
-    [("float64", 1e-13, 1e-30), ("float64", 1e-13, 1.0), ("float64", 1e-13, 1e30), ("float32", 1e-5, 1.0)],
+    [
+        ("float64", 1e-13, 1e-30),
+        ("float64", 1e-13, 1.0),
+        ("float64", 1e-13, 1e30),
+        ("float32", 1e-5, 1.0),
+    ],
 )
 def test_mean_and_std_are_the_papers(dtype: str, tolerance: float, scale: float) -> None:
     X = np.random.default_rng(1).normal(3, 1, (11, 40)).astype(dtype) * np.dtype(dtype).type(scale)
@@ -48,4 +59,6 @@ def test_mean_and_std_are_the_papers(dtype: str, tolerance: float, scale: float)
     assert mean.dtype == std.dtype == dtype
     for ours, theirs in zip((mean, std), reference.mean_std(X.astype(np.float64), G), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=tolerance)
-    assert np.all(selection.mean_and_std(np.full((6, 3), 0.1), reference.esd(6, 1.5))[1] <= 1e-16), "identical rows"
+    assert np.all(
+        selection.mean_and_std(np.full((6, 3), 0.1), reference.esd(6, 1.5))[1] <= 1e-16
+    ), "identical rows"

@@ -23,9 +23,15 @@ SETTINGS = {
     "small": CDSettings(batch_size=20, weight_scale=0.01),
 }
 TINY = Map(
-    images=Images(n_images=200), layers=(6, 5, 4), seeds=(3,), protocols=SETTINGS, cells=(("plain", 4), ("small", 10)),
-    searched=(("plain", 4),), updates=40, first_updates=20,
-)  # fmt: skip
+    images=Images(n_images=200),
+    layers=(6, 5, 4),
+    seeds=(3,),
+    protocols=SETTINGS,
+    cells=(("plain", 4), ("small", 10)),
+    searched=(("plain", 4),),
+    updates=40,
+    first_updates=20,
+)
 
 
 @pytest.fixture(scope="module")
@@ -46,15 +52,19 @@ def test_a_cell_has_as_many_updates_whatever_its_mini_batches(runs: pd.DataFrame
         assert study.training.momentum_epochs == first
         V = TINY.images.load("float32").train
         settings = SETTINGS[name]
-        cd = ContrastiveDivergence(V, 6, settings=settings, momentum_epochs=first, seed=layer_seed(3, 1))
+        cd = ContrastiveDivergence(
+            V, 6, settings=settings, momentum_epochs=first, seed=layer_seed(3, 1)
+        )
         for _ in range(epochs):
             rbm = cd.epoch()
         trained = ends(runs, protocol=name, method="cd", inputs="own", layer=1)
         assert trained["iteration"] == epochs
-        assert trained["mean_field"] == reconstruction_errors(rbm, V, seed=layer_seed(3, 1)).mean_field
+        assert (
+            trained["mean_field"] == reconstruction_errors(rbm, V, seed=layer_seed(3, 1)).mean_field
+        )
 
 
-def test_starts_are_where_searches_begin_and_on_shared_inputs_on_the_course_of_contrastive_divergence(
+def test_starts_are_where_searches_begin_and_on_shared_inputs_on_the_course_of_cd(
     runs: pd.DataFrame,
 ) -> None:
     for inputs, layer in (("own", 1), ("own", 2), ("shared", 2), ("shared", 3)):
@@ -68,7 +78,9 @@ def test_starts_are_where_searches_begin_and_on_shared_inputs_on_the_course_of_c
             assert start["mean_field"] == trained["mean_field"]
 
 
-def test_cells_that_are_not_searched_have_contrastive_divergence_and_the_start_alone(runs: pd.DataFrame) -> None:
+def test_cells_that_are_not_searched_have_contrastive_divergence_and_the_start_alone(
+    runs: pd.DataFrame,
+) -> None:
     methods = runs.groupby(["protocol", "batches"])["method"].unique().map(set)
     assert methods["plain", 4] == {START, *settings_map.METHODS}
     assert methods["small", 10] == {START}
@@ -80,7 +92,8 @@ def test_cells_that_are_not_searched_have_contrastive_divergence_and_the_start_a
 
 # ---- answers
 
-ENDS = {  # errors of RBM 1, 2 and 3, at the start and at the end; own and shared inputs have the same
+# errors of RBM 1, 2 and 3, at the start and at the end; own and shared inputs have the same
+ENDS = {
     "cd": [(900, 400), (800, 400), (700, 400)],
     "lea-mvd": [(500, 500), (500, 200), (500, 200)],
     "lea-mvd:printed": [(500, 450), (500, 300), (500, 600)],
@@ -89,7 +102,9 @@ ENDS = {  # errors of RBM 1, 2 and 3, at the start and at the end; own and share
 
 
 def made(cells: dict[tuple[str, int], dict[str, Any]], ratio: float = 0.3) -> pd.DataFrame:
-    """Return a table as the map's of ten seeds, in which the cells have these ends, or those of `ENDS`."""
+    """Return a table as the map's of ten seeds, in which the cells have these ends, or those of
+    `ENDS`.
+    """
     rows = []
     for (protocol, batches), changed in cells.items():
         for method, layers in {**ENDS, **changed}.items():
@@ -115,7 +130,8 @@ def test_answers_of_a_cell_are_those_of_its_own_runs() -> None:
     other = ("0.1/0.01", 600)
     found = settings_map.answers(settings_map.evidence(made({BOOK: {}, other: WON}), Margins()))
     here = found[BOOK]
-    # as printed RBM 1 changes by 10 %, RBM 2 is below CD and CMA-ES, RBM 3 above both; CMA-ES is below CD in both
+    # as printed RBM 1 changes by 10 %, RBM 2 is below CD and CMA-ES, RBM 3 above both; CMA-ES is
+    # below CD in both
     assert here["C3", "printed"] == "not reproduced"
     assert here["C3", "default"] == settings_map.STILL
     assert here["C4", "printed"] == here["C5", "printed"] == "partly"
@@ -135,14 +151,17 @@ def test_without_shared_inputs_there_is_no_conclusion() -> None:
 def test_contrastive_divergence_that_still_falls_in_its_last_fifth_has_not_converged() -> None:
     table = made({BOOK: {}})
     late = (table["method"] == "cd") & (table["layer"] == 2) & (table["iteration"] > 0)
-    table.loc[late, "mean_field"] *= np.exp(-0.04 * table.loc[late, "iteration"] / 60)  # 4 % in the last 60 epochs
+    # 4 % in the last 60 epochs
+    table.loc[late, "mean_field"] *= np.exp(-0.04 * table.loc[late, "iteration"] / 60)
     rows = settings_map.evidence(table, Margins()).query("claim == 'C10'").set_index("where")
     assert rows["met"].tolist() == ["yes", "no", "yes"]
     assert rows.loc["7×7 pixels, RBM 2", "effect"] == pytest.approx(4, rel=1e-6)
 
 
 def test_the_smallest_change_of_one_setting_that_turns_an_answer_is_named() -> None:
-    rows = pd.MultiIndex.from_tuples([("C4", "printed"), ("C4", "default")], names=["claim", "view"])
+    rows = pd.MultiIndex.from_tuples(
+        [("C4", "printed"), ("C4", "default")], names=["claim", "view"]
+    )
     found = pd.DataFrame("partly", rows, pd.MultiIndex.from_tuples(CELLS, names=settings_map.CELL))
     tenfold, farther = ("0.1/0.01", 600), ("0.1/0.1", 5)
     found.loc[("C4", "printed"), [tenfold, farther]] = "reproduced"
@@ -176,20 +195,27 @@ def test_errors_over_those_of_contrastive_divergence_are_paired_by_seed() -> Non
 
 def test_a_part_is_met_where_it_is_in_all_seeds_and_mixed_where_in_some() -> None:
     table = made({BOOK: {START: [(500, 500), (500, 500), (800, 800)]}})
-    table.loc[(table["method"] == "lea-mvd") & (table["layer"] == 2) & (table["seed"] == 1), "mean_field"] *= 10
+    table.loc[
+        (table["method"] == "lea-mvd") & (table["layer"] == 2) & (table["seed"] == 1), "mean_field"
+    ] *= 10
     ((_, rows),) = settings_map.cells(table)
     found = {}
     for seed in (0, 1):
         large = Errors.of("28×28 pixels", rows[rows["seed"] == seed])
         found[seed] = [*settings_map.parts_of_large(large, None, Margins())]
     parts = settings_map.by_seed(found, "C7")
-    told = dict(zip(parts["view"] + ", " + parts["part"].str.split(": ").str[1], parts[""], strict=True))
+    told = dict(
+        zip(parts["view"] + ", " + parts["part"].str.split(": ").str[1], parts[""], strict=True)
+    )
     assert told["default, LEA-MVD ends at ... times the error of CD"] == "mixed"
     assert told["printed, LEA-MVD as printed ends at ... times the error of CD"] == "met"
     assert told["both, CD ends at ... times the printed 50,000"] == "not met"
     assert parts.loc[parts[""] == "mixed", "seed 1"].item() == pytest.approx(5, rel=1e-2)
-    assert "printed 50,000" not in " ".join(settings_map.by_seed(
-        {0: [*settings_map.parts_of_large(large, None, Margins(), printed=False)]}, "C7")["part"])  # fmt: skip
+    assert "printed 50,000" not in " ".join(
+        settings_map.by_seed(
+            {0: [*settings_map.parts_of_large(large, None, Margins(), printed=False)]}, "C7"
+        )["part"]
+    )
     # contrastive divergence ends RBM 3 at 400, and the cell's start on its features is at 800
     (changed,) = settings_map.by_seed(found, "C8").query("view == 'both'")["seed 0"]
     assert changed == pytest.approx(50, rel=1e-3)
@@ -204,7 +230,9 @@ def test_a_cell_of_ones_own_has_the_settings_and_the_start_that_are_given() -> N
     assert (study.training.x0, study.training.x0_batches, study.seeds) == ("batch", 5, (0, 1))
     assert study.reading.n_gen == 1_500, "30,000 updates of 100 of 2,000 images"
     assert list(settings_map.own_maps("C9", {}, dataset="digits")) == [7, 28]
-    (epoch,) = settings_map.own_maps("C4", {"x0_epochs": 2, "batch_size": 10}, n_images=1_000).values()
+    (epoch,) = settings_map.own_maps(
+        "C4", {"x0_epochs": 2, "batch_size": 10}, n_images=1_000
+    ).values()
     assert epoch.cells == ((settings_map.OWN, 200),)
     for wrong, words in (
         ({"n_gen": 3}, "a setting of a claim"),
@@ -229,13 +257,29 @@ def test_settings_of_the_map_are_the_cell_of_the_map() -> None:
 
 
 def test_the_command_answers_a_claim_at_ones_own_settings(tmp_path: Path) -> None:
-    command = ["claim", "C4", "--dataset", "digits", "--images", "100", "--seeds", "1", "--jobs", "1"]
+    command = [
+        "claim",
+        "C4",
+        "--dataset",
+        "digits",
+        "--images",
+        "100",
+        "--seeds",
+        "1",
+        "--jobs",
+        "1",
+    ]
     command += ["-p", "x0=batch", "-p", "x0_batches=5", "--output", str(tmp_path)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(settings_map.Map, "study", short(settings_map.Map.study))
         run = CliRunner().invoke(main, command, catch_exceptions=False)
     assert run.exit_code == 0
-    for words in ("LEA-MVD as printed ends at", "over that of a constant image", "not the paper's images", "seed 0"):
+    for words in (
+        "LEA-MVD as printed ends at",
+        "over that of a constant image",
+        "not the paper's images",
+        "seed 0",
+    ):
         assert words in run.output
     refused = CliRunner().invoke(main, ["claim", "C7", "-p", "learning_rate=-1"])
     assert refused.exit_code == 1
@@ -246,7 +290,9 @@ def short(study: Any) -> Any:
     """Return the studies of a map with fewer updates and small layers."""
 
     def shortened(self: Map, *cell: Any) -> Any:
-        return study(dataclasses.replace(self, updates=20, first_updates=2, layers=(4, 3, 2)), *cell)
+        return study(
+            dataclasses.replace(self, updates=20, first_updates=2, layers=(4, 3, 2)), *cell
+        )
 
     return shortened
 
@@ -257,7 +303,9 @@ FAR = ("0.1/0.01", 600)
 
 
 def large(cells: dict[tuple[str, int], dict[str, Any]]) -> pd.DataFrame:
-    """Return a table as the map's at 28x28 pixels of three seeds: `made`, per 10,000 images, with starts."""
+    """Return a table as the map's at 28x28 pixels of three seeds: `made`, per 10,000 images, with
+    starts.
+    """
     table = made({cell: {START: [(500, 500)] * 3} | changed for cell, changed in cells.items()})
     return table[(table["seed"] < 3) & (table["method"] != "sep-cma-es")].assign(n_visible=784)
 
@@ -269,7 +317,8 @@ def test_answers_at_the_larger_size_are_by_whether_all_seeds_agree() -> None:
         large({BOOK: {"cd": [(500, 480), (800, 50_000), (700, 500)]}, FAR: {}}), small, Margins()
     )
     answers = settings_map.answers_of_large(found)
-    # contrastive divergence changes RBM 1 by 4 % and the default by none, as printed by 10 %, at the very margin
+    # contrastive divergence changes RBM 1 by 4 % and the default by none, as printed by 10 %, at
+    # the very margin
     assert answers[BOOK]["C6", "default"] == "reproduced"
     assert answers[BOOK]["C6", "printed"] == "undecided"
     parts = found[(found["protocol"] == FAR[0]) & (found["claim"] == "C6")].set_index(["view"])[""]
@@ -282,11 +331,17 @@ def test_answers_at_the_larger_size_are_by_whether_all_seeds_agree() -> None:
     images = found[(found["claim"] == "C9") & found["part"].str.contains("per image")]
     assert set(images.loc[images["protocol"] == FAR[0], ""]) == {"not met"}
     assert images.loc[images["protocol"] == BOOK[0], ""].tolist().count("met") == 1
-    unit = found[(found["claim"] == "C9") & found["part"].str.contains("per unit") & (found["protocol"] == FAR[0])]
+    unit = found[
+        (found["claim"] == "C9")
+        & found["part"].str.contains("per unit")
+        & (found["protocol"] == FAR[0])
+    ]
     assert unit["seed 0"].to_numpy() == pytest.approx(0.5 * 49 / 784, rel=1e-2)
 
 
-def test_cells_in_which_nothing_searched_have_parts_of_contrastive_divergence_and_no_answer() -> None:
+def test_cells_in_which_nothing_searched_have_parts_of_contrastive_divergence_and_no_answer() -> (
+    None
+):
     table = large({BOOK: {}, FAR: {}})
     table = table[(table["protocol"] == BOOK[0]) | table["method"].isin(["cd", START])]
     found = settings_map.evidence_of_large(table, table.iloc[:0], Margins())
@@ -304,14 +359,22 @@ def test_searches_are_where_the_start_is_below_contrastive_divergence_by_most() 
     table = large(cells)
     assert settings_map.chosen(table) == (BOOK, ("0.01/0.1", 5), ("0.01/0.1", 1))
     assert settings_map.chosen(table, 2) == (BOOK, ("0.01/0.1", 5))
-    one = (table["method"] == START) & (table["batches"] == 1) & (table["layer"] == 2) & (table["seed"] == 2)
+    one = (
+        (table["method"] == START)
+        & (table["batches"] == 1)
+        & (table["layer"] == 2)
+        & (table["seed"] == 2)
+    )
     table.loc[one, "mean_field"] = 900
     assert settings_map.chosen(table) == (BOOK, ("0.01/0.1", 5)), "not in all seeds"
 
 
 def test_the_nearest_cell_misses_both_printed_numbers_by_the_smallest_factor() -> None:
     table = large(
-        {BOOK: {START: [(1, 1), (5_000, 5_000), (900, 900)]}, FAR: {START: [(1, 1), (10_000, 10_000), (450, 450)]}}
+        {
+            BOOK: {START: [(1, 1), (5_000, 5_000), (900, 900)]},
+            FAR: {START: [(1, 1), (10_000, 10_000), (450, 450)]},
+        }
     )
     near = settings_map.nearness(table)
     assert list(near.index) == [BOOK, FAR]
@@ -331,9 +394,15 @@ def test_networks_are_judged_beside_contrastive_divergence_of_the_same_protocol(
         ("any", 0, "random-1", 0.01),
     ):
         noise = np.random.default_rng(len(method)).normal(1, 0.01, 10)
-        rows += [(protocol, batches, method, "trained", seed, error * noise[seed]) for seed in range(10)]
-    table = pd.DataFrame(rows, columns=["protocol", "batches", "method", "weights", "seed", "test_error"])
-    found = settings_map.evidence_of_networks(table, Margins()).set_index(["protocol", "batches", "view"])
+        rows += [
+            (protocol, batches, method, "trained", seed, error * noise[seed]) for seed in range(10)
+        ]
+    table = pd.DataFrame(
+        rows, columns=["protocol", "batches", "method", "weights", "seed", "test_error"]
+    )
+    found = settings_map.evidence_of_networks(table, Margins()).set_index(
+        ["protocol", "batches", "view"]
+    )
     assert found["met"].to_dict() == {
         ("0.1/0.1", 600, "printed"): "no",
         ("0.1/0.1", 600, "default"): "yes",

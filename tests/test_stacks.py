@@ -11,7 +11,13 @@ from leamvd.networks.dbn import pretrain
 from leamvd.paper import plots, stacks
 from leamvd.paper.stacks import PROFILES, Tables
 
-SMALL = {"n_images": 60, "layers": (6, 5), "seeds": (0, 4), "methods": ("cd", "lea-mvd", "cma-es"), "n_gen": 3}
+SMALL = {
+    "n_images": 60,
+    "layers": (6, 5),
+    "seeds": (0, 4),
+    "methods": ("cd", "lea-mvd", "cma-es"),
+    "n_gen": 3,
+}
 SMALL |= {"population_size": 6, "n_elite": 2}
 
 
@@ -44,7 +50,9 @@ def test_settings_take_effect_and_bad_ones_are_refused(found) -> None:
 def test_pictures_are_what_stacks_give_back(found) -> None:
     study = PROFILES["7x7"]["quick"].changed(**SMALL)
     data = study.images.load("float64")
-    stack = pretrain(data.train, (6, 5), method="lea-mvd", training=study.training, reading=study.reading, seed=4)
+    stack = pretrain(
+        data.train, (6, 5), method="lea-mvd", training=study.training, reading=study.reading, seed=4
+    )
     shown = stacks.images(found.pictures, 4)
     digits = data.test[[np.flatnonzero(data.test_labels == label)[0] for label in range(10)]]
     expected = {"original": digits, "LEA-MVD, RBM 1": stack[0].reconstruct(digits)}
@@ -66,7 +74,9 @@ def test_on_shared_inputs_alone_the_first_layer_is_shown(folder) -> None:
 
 
 def test_the_start_is_shown_where_the_search_begins_or_as_the_controls_have_it() -> None:
-    """LEA-MVD has moved RBM 2 on own inputs, so RBM 3 sees other features than a stack of start solutions does."""
+    """LEA-MVD has moved RBM 2 on own inputs, so RBM 3 sees other features than a stack of start
+    solutions does.
+    """
     cells = [(kind, layer) for kind in ("own", "shared") for layer in (1, 2, 3)]
     runs = made({(*cell, "lea-mvd"): [[5.0, 4.0 if cell == ("own", 2) else 5.0]] for cell in cells})
     control = made({("own", layer, "cd:n_gen=1"): [[9.0, 7.0]] for layer in (1, 2, 3)})
@@ -74,22 +84,44 @@ def test_the_start_is_shown_where_the_search_begins_or_as_the_controls_have_it()
     start = both[both["method"] == "start"].set_index(["inputs", "layer"])["mean_field"]
     assert start.to_dict() == {cell: 7.0 if cell == ("own", 3) else 5.0 for cell in cells}
     assert len(stacks.with_start(runs, control[:0])) == len(both) - 1, "no controls, no start"
-    assert stacks.left_start(both).to_dict() == {(*cell, "lea-mvd"): int(cell == ("own", 2)) for cell in cells}
+    assert stacks.left_start(both).to_dict() == {
+        (*cell, "lea-mvd"): int(cell == ("own", 2)) for cell in cells
+    }
     without = runs.assign(method="cd")
     assert len(stacks.with_start(without, control[:0])) == len(without)
 
 
 def test_means_at_the_end() -> None:
-    cells = {("own", 1, "cd"): [[9.0, 1.0], [9.0, 5.0]], ("own", 1, "lea-mvd"): [[9.0, 8.0], [9.0, 9.0]]}
-    table = made(cells | {("shared", 1, "cd"): [[9.0, 2.0]], ("shared", 1, "lea-mvd"): [[9.0, 6.0], [9.0, 4.0]]})
+    cells = {
+        ("own", 1, "cd"): [[9.0, 1.0], [9.0, 5.0]],
+        ("own", 1, "lea-mvd"): [[9.0, 8.0], [9.0, 9.0]],
+    }
+    table = made(
+        cells
+        | {
+            ("shared", 1, "cd"): [[9.0, 2.0]],
+            ("shared", 1, "lea-mvd"): [[9.0, 6.0], [9.0, 4.0]],
+        }
+    )
     row = stacks.final(table).loc[("own", 1, "cd")]
-    assert row[["mean_field", "test_mean_field", "sampled", "test_sampled"]].tolist() == [300, 3000, 900, 9000]
-    assert row[["constant_image", "mean_field_ratio", "input_std"]].tolist() == pytest.approx([5000, 0.06, 0.2])
+    assert row[["mean_field", "test_mean_field", "sampled", "test_sampled"]].tolist() == [
+        300,
+        3000,
+        900,
+        9000,
+    ]
+    assert row[["constant_image", "mean_field_ratio", "input_std"]].tolist() == pytest.approx(
+        [5000, 0.06, 0.2]
+    )
 
 
 def test_at_equal_work_methods_stop_where_the_first_has_spent_its_own() -> None:
     """In the same layer, on the same inputs: elsewhere one iteration is all that there is."""
-    cells = {(*cell, method): [[9.0, 1.0]] for cell in (("own", 2), ("shared", 1)) for method in ("cd", "lea-mvd")}
+    cells = {
+        (*cell, method): [[9.0, 1.0]]
+        for cell in (("own", 2), ("shared", 1))
+        for method in ("cd", "lea-mvd")
+    }
     cells |= {("own", 1, "cd"): [[9.0, 8.0, 7.0], [9.0, 9.0], [9.0, 8.0, 4.0]]}
     cells[("own", 1, "lea-mvd")] = [[9.0, 6.0, 5.0, 4.0]]
     runs = made(cells)
@@ -100,14 +132,26 @@ def test_at_equal_work_methods_stop_where_the_first_has_spent_its_own() -> None:
 
 
 def test_equal_evaluations_are_those_of_the_first_generation_that_has_as_many() -> None:
-    ours, theirs = [[8.0, 4.0], [9.0, 6.0], [9.0, 8.0]], [[9.0, 8.0, 1.0], [9.0, 12.0, 1.0], [9.0, 16.0, 1.0]]
-    runs = made({("shared", 2, "lea-mvd"): ours, ("shared", 2, "cma-es"): theirs, ("own", 2, "lea-mvd"): theirs})
+    ours, theirs = (
+        [[8.0, 4.0], [9.0, 6.0], [9.0, 8.0]],
+        [[9.0, 8.0, 1.0], [9.0, 12.0, 1.0], [9.0, 16.0, 1.0]],
+    )
+    runs = made(
+        {
+            ("shared", 2, "lea-mvd"): ours,
+            ("shared", 2, "cma-es"): theirs,
+            ("own", 2, "lea-mvd"): theirs,
+        }
+    )
     found = stacks.equal_evaluations(runs).loc[2]
     assert (found["ratio"], found["generations of CMA-ES"]) == (pytest.approx(0.5), 1)
 
 
 def test_improvements_are_on_the_seeds_that_all_methods_have() -> None:
-    cells = {"lea-mvd": [[10.0, 5.0], [10.0, 10.0], [10.0, 1.0]], "random": [[10.0, 12.0], [10.0, 10.0]]}
+    cells = {
+        "lea-mvd": [[10.0, 5.0], [10.0, 10.0], [10.0, 1.0]],
+        "random": [[10.0, 12.0], [10.0, 10.0]],
+    }
     runs = {("own", 1, method): own for method, own in cells.items()}
     runs = made(runs | {("own", 1, "cd"): [[1.0]], ("shared", 1, "random"): [[10.0, 1.0]] * 3})
     found = stacks.improvements(runs)
@@ -118,8 +162,14 @@ def test_improvements_are_on_the_seeds_that_all_methods_have() -> None:
 def test_backends_are_equivalent_within_two_percent() -> None:
     a = np.random.default_rng(0).uniform(50, 100, 12)
     runs = {"numpy float32": a, "same": a, "near": a * np.tile([0.995, 1.006], 6), "far": 1.03 * a}
-    rows = [("s", "m", 1, name, seed, error) for name, own in runs.items() for seed, error in enumerate(own)]
-    table = pd.DataFrame(rows, columns=["section", "method", "layer", "search", "seed", "mean_field"])
+    rows = [
+        ("s", "m", 1, name, seed, error)
+        for name, own in runs.items()
+        for seed, error in enumerate(own)
+    ]
+    table = pd.DataFrame(
+        rows, columns=["section", "method", "layer", "search", "seed", "mean_field"]
+    )
     found = stacks.agreement(table).set_index("search")
     assert found["equivalent"].to_dict() == {"same": True, "near": True, "far": False}
     assert found.loc["same", ["equal", "ratio"]].tolist() == [12, 1]
@@ -130,17 +180,30 @@ def test_what_sets_of_images_share_widens_an_interval() -> None:
     rng = np.random.default_rng(1)
     sets, seeds = rng.normal(0, 0.2, 40), rng.normal(0, 0.1, 40)
     rows = [
-        ("own", 1, i, j, method, np.exp(0.7 + sets[i] + seeds[j] + rng.normal(0, 0.05)) if method != "cd" else 1.0)
+        (
+            "own",
+            1,
+            i,
+            j,
+            method,
+            np.exp(0.7 + sets[i] + seeds[j] + rng.normal(0, 0.05)) if method != "cd" else 1.0,
+        )
         for i in range(40)
         for j in range(40)
         for method in ("cd", "lea-mvd")
     ]
-    table = pd.DataFrame(rows, columns=["inputs", "layer", "image_set", "seed", "method", "mean_field"])
+    table = pd.DataFrame(
+        rows, columns=["inputs", "layer", "image_set", "seed", "method", "mean_field"]
+    )
     row = stacks.image_sets(table).loc[("own", 1)]
     assert row["ratio"] == pytest.approx(np.exp(0.7 + sets.mean() + seeds.mean()), rel=0.01)
     between = row[["between sets, %", "between seeds, %", "neither, %"]]
-    assert between.tolist() == pytest.approx([100 * sets.std(ddof=1), 100 * seeds.std(ddof=1), 5], rel=0.1)
-    assert row["times as wide"] == pytest.approx(np.sqrt(1 + 30 * 0.2**2 / (0.1**2 + 0.05**2)), rel=0.3)
+    assert between.tolist() == pytest.approx(
+        [100 * sets.std(ddof=1), 100 * seeds.std(ddof=1), 5], rel=0.1
+    )
+    assert row["times as wide"] == pytest.approx(
+        np.sqrt(1 + 30 * 0.2**2 / (0.1**2 + 0.05**2)), rel=0.3
+    )
 
 
 # ---- figures
@@ -148,17 +211,25 @@ def test_what_sets_of_images_share_widens_an_interval() -> None:
 
 def test_of_many_methods_the_papers_are_told_apart() -> None:
     many = [f"lea-mvd:sigma0={i}" for i in range(1, 7)]
-    for methods, kept in ((many[:4], many[:4]), (many, many[:4]), ([*many, "cd", "cma-es"], ["cd", "cma-es"])):
+    for methods, kept in (
+        (many[:4], many[:4]),
+        (many, many[:4]),
+        ([*many, "cd", "cma-es"], ["cd", "cma-es"]),
+    ):
         table = made({("own", 1, method): [[1.0]] for method in methods})
         assert stacks.told_apart(table)["method"].unique().tolist() == kept
-    assert stacks.told_apart(table, [many[1]])["method"].unique().tolist() == [many[1], "cd", "cma-es"]
+    assert stacks.told_apart(table, [many[1]])["method"].unique().tolist() == [
+        many[1],
+        "cd",
+        "cma-es",
+    ]
 
 
 @pytest.mark.parametrize("notebook", ["03_mnist_7x7", "04_mnist_28x28"])
 def test_points_of_training_and_of_test_images_look_as_the_caption_says(notebook: str) -> None:
-    table = pd.DataFrame({"seed": [0, 1], "mean_field": [2.0, 3.0], "test_mean_field": [7.0, 8.0]}).assign(
-        inputs="own", layer=1, method="cd", iteration=5, n_images=10_000, n_test_images=10_000
-    )
+    table = pd.DataFrame(
+        {"seed": [0, 1], "mean_field": [2.0, 3.0], "test_mean_field": [7.0, 8.0]}
+    ).assign(inputs="own", layer=1, method="cd", iteration=5, n_images=10_000, n_test_images=10_000)
     (ax,) = stacks.plot_ends(table, "error").axes
     plots.plt.close(ax.figure)
     assert_sound(ax.figure)
@@ -167,11 +238,15 @@ def test_points_of_training_and_of_test_images_look_as_the_caption_says(notebook
     assert drawn == {2.5: said["training images"], 7.5: said["test images"]}
 
 
-def test_a_run_of_one_generation_is_seen_and_a_figure_without_numbers_says_so(found, tmp_path) -> None:
+def test_a_run_of_one_generation_is_seen_and_a_figure_without_numbers_says_so(
+    found, tmp_path
+) -> None:
     one = found.runs.query("iteration <= 1")
     figure = stacks.plot_learning(one, "mean_field", "error")
     plots.save(figure, "one", tmp_path)
-    assert {line.get_marker() for ax in figure.axes for line in ax.get_legend_handles_labels()[0]} == {"o"}
+    assert {
+        line.get_marker() for ax in figure.axes for line in ax.get_legend_handles_labels()[0]
+    } == {"o"}
     figure = stacks.plot_learning(found.runs.assign(sampled=np.nan), "sampled", "error")
     plots.save(figure, "none", tmp_path)
     assert all("no finite values" in [text.get_text() for text in ax.texts] for ax in figure.axes)

@@ -23,7 +23,9 @@ from leamvd.paper.statistics import (
 
 
 def noisy(mean, n=30, scatter=0.01):
-    return pd.Series(mean * np.exp(scatter * np.random.default_rng(int(mean * 7) % 1000).standard_normal(n)))
+    return pd.Series(
+        mean * np.exp(scatter * np.random.default_rng(int(mean * 7) % 1000).standard_normal(n))
+    )
 
 
 # ---- runs summarized
@@ -53,16 +55,21 @@ def test_groups_are_summarized_in_their_order(geometric: bool, mean: float) -> N
 
 
 def test_pairs_by_hand() -> None:
-    """Of five pairs the second smallest difference is the wrong way round: W+ = 2, as in 3 of the 32 sign patterns."""
+    """Of five pairs the second smallest difference is the wrong way round: W+ = 2, as in 3 of the
+    32 sign patterns.
+    """
     ratio = np.array([0.5, 1.2, 0.9, 0.6, 0.7])
     found = paired(pd.Series(ratio), pd.Series(np.ones(5)), upper=1)
     assert found.p == pytest.approx(3 / 32)  # rank sums of 0, 1 and 2
-    half = 2.776445 * np.std(np.log(ratio), ddof=1) / np.sqrt(5)  # Student's t of four degrees of freedom
+    # Student's t of four degrees of freedom
+    half = 2.776445 * np.std(np.log(ratio), ddof=1) / np.sqrt(5)
     ends = np.exp(np.log(ratio).mean() + np.array([-half, 0, half]))
     assert (found.low, found.effect, found.high) == pytest.approx(tuple(ends), rel=1e-6)
     assert found.effect == pytest.approx((0.5 * 1.2 * 0.9 * 0.6 * 0.7) ** 0.2)
     assert (found.lower, found.upper, found.unit, found.runs) == (-np.inf, 1, "ratio", 5)
-    assert paired(pd.Series(ratio), 1.0).p == pytest.approx(6 / 32), "without a bound both sides count"
+    assert paired(pd.Series(ratio), 1.0).p == pytest.approx(6 / 32), (
+        "without a bound both sides count"
+    )
 
 
 def test_pairs_are_of_the_same_seed() -> None:
@@ -77,7 +84,9 @@ def test_pairs_that_do_not_scatter() -> None:
     unmoved = paired(pd.Series(np.zeros(30)), 0.0, "%", lower=-1, upper=1)
     assert unmoved[:3] == (0, 0, 0)
     assert unmoved.p < 1e-6
-    assert paired(pd.Series(np.full(30, 1.0)), 0.0, "%", lower=-1, upper=1).p == 1, "on the bound is not within"
+    assert paired(pd.Series(np.full(30, 1.0)), 0.0, "%", lower=-1, upper=1).p == 1, (
+        "on the bound is not within"
+    )
 
 
 # ---- runs of other seeds
@@ -97,13 +106,16 @@ BETWEEN = {"lower": 0.5, "upper": 2}
 
 
 @pytest.mark.parametrize(
-    ("test", "known"), [(paired, stats.ttest_rel), (unpaired, functools.partial(stats.ttest_ind, equal_var=False))]
+    ("test", "known"),
+    [(paired, stats.ttest_rel), (unpaired, functools.partial(stats.ttest_ind, equal_var=False))],
 )
 def test_intervals_errors_and_degrees_of_freedom_are_those_of_t_tests(test, known) -> None:
     """Of Welch's where runs are unpaired: both groups have their own scatter."""
     a, b = noisy(300, 12, scatter=0.5), noisy(100, 12, scatter=0.1)
     found, t = test(a, b), known(np.log(a), np.log(b))
-    assert np.log(found[:3]) == pytest.approx([t.statistic * found.error, *t.confidence_interval(0.95)])
+    assert np.log(found[:3]) == pytest.approx(
+        [t.statistic * found.error, *t.confidence_interval(0.95)]
+    )
     assert found.freedom == pytest.approx(t.df)
 
 
@@ -135,7 +147,9 @@ def test_without_runs_nothing_is_shown(test, bounds) -> None:
     ],
 )
 def test_the_error_rate_at_the_edge_of_each_null_hypothesis_is_the_level(test) -> None:
-    """Where the other margin is far: 5 % up to the steps of p with 12 runs, and four standard errors of 500 tries."""
+    """Where the other margin is far: 5 % up to the steps of p with 12 runs, and four standard
+    errors of 500 tries.
+    """
     rng = np.random.default_rng(2)
     tries = [test(*map(pd.Series, np.exp(0.02 * rng.standard_normal((2, 12))))) for _ in range(500)]
     error = 4 * np.sqrt(0.05 * 0.95 / 500)
@@ -144,23 +158,31 @@ def test_the_error_rate_at_the_edge_of_each_null_hypothesis_is_the_level(test) -
 
 @pytest.mark.parametrize("test", [paired, unpaired])
 def test_rank_intervals_invert_the_tests(test) -> None:
-    """Each end is where the two-sided p passes 5 %; the estimate is the median of what lies between all pairs."""
+    """Each end is where the two-sided p passes 5 %; the estimate is the median of what lies between
+    all pairs.
+    """
     rng = np.random.default_rng(5)
     a, b = (pd.Series(np.exp(rng.standard_normal(n))) for n in (9, 9 if test is paired else 11))
     found = test(a, b)
     for end in (found.rank_low, found.rank_high):
-        inside, outside = (test(a / (end * step), b).p for step in (1.001, 0.999)[:: 1 if end < found.rank else -1])
+        inside, outside = (
+            test(a / (end * step), b).p for step in (1.001, 0.999)[:: 1 if end < found.rank else -1]
+        )
         assert outside <= 0.05 < inside
     x, y = np.log(a).to_numpy(), np.log(b).to_numpy()
     first, second = np.triu_indices(9)
-    between = np.subtract.outer(x, y) if test is unpaired else ((x - y)[first] + (x - y)[second]) / 2
+    between = (
+        np.subtract.outer(x, y) if test is unpaired else ((x - y)[first] + (x - y)[second]) / 2
+    )
     assert found.rank == pytest.approx(np.exp(np.median(between)))
     few = test(a[:3], b[:3])
     assert np.isnan(few.rank_low), "three runs cannot reach 5 %"
 
 
 def test_a_rank_interval_leaves_out_what_the_test_refuses_at_exactly_its_level() -> None:
-    """Of 40 values of the statistic that are equally likely the first and the last have 2.5 % each."""
+    """Of 40 values of the statistic that are equally likely the first and the
+    last have 2.5 % each.
+    """
     assert statistics._rank_interval(np.arange(40.0), np.ones(40)) == [19.5, 0, 39]
     assert statistics._rank_interval(np.arange(39.0), np.ones(39))[0] == 19
     assert np.isnan(statistics._rank_interval(np.arange(39.0), np.ones(39))[1:]).all()
@@ -168,20 +190,37 @@ def test_a_rank_interval_leaves_out_what_the_test_refuses_at_exactly_its_level()
 
 @pytest.mark.parametrize(
     ("unit", "bounds", "truth"),
-    [("ratio", {"upper": 0}, -0.05), ("ratio", {"lower": -0.05, "upper": 0.05}, 0), ("%", {"lower": -0.04}, 0)],
+    [
+        ("ratio", {"upper": 0}, -0.05),
+        ("ratio", {"lower": -0.05, "upper": 0.05}, 0),
+        ("%", {"lower": -0.04}, 0),
+    ],
 )
-def test_power_is_how_often_t_tests_say_yes(unit: str, bounds: dict[str, float], truth: float) -> None:
-    """Of 0.05, the smallest of interest, where a bound says that there is no effect; else where there is none."""
+def test_power_is_how_often_t_tests_say_yes(
+    unit: str, bounds: dict[str, float], truth: float
+) -> None:
+    """Of 0.05, the smallest of interest, where a bound says that there is no effect; else where
+    there is none.
+    """
     scale = np.exp if unit == "ratio" else np.float64
     values, sides = (
         truth + 0.05 * np.random.default_rng(6).standard_normal((4_000, 12)),
         {"lower": "greater", "upper": "less"},
     )
-    p = [stats.ttest_1samp(values, bound, axis=1, alternative=sides[name]).pvalue for name, bound in bounds.items()]
+    p = [
+        stats.ttest_1samp(values, bound, axis=1, alternative=sides[name]).pvalue
+        for name, bound in bounds.items()
+    ]
     asked = {name: scale(bound) for name, bound in bounds.items()}
-    known = paired(pd.Series(scale(values[0])), scale(0), unit, **asked)._replace(error=0.05 / np.sqrt(12))
-    assert power(known, 0.05, scale(0.05)) == pytest.approx(np.mean(np.max(p, axis=0) < 0.05), abs=0.03)
-    assert np.isnan(power(known._replace(upper=-1), 0.05, 1.05)), "more is asked for than that there be no effect"
+    known = paired(pd.Series(scale(values[0])), scale(0), unit, **asked)._replace(
+        error=0.05 / np.sqrt(12)
+    )
+    assert power(known, 0.05, scale(0.05)) == pytest.approx(
+        np.mean(np.max(p, axis=0) < 0.05), abs=0.03
+    )
+    assert np.isnan(power(known._replace(upper=-1), 0.05, 1.05)), (
+        "more is asked for than that there be no effect"
+    )
 
 
 # ---- shares
@@ -204,7 +243,9 @@ def test_a_share_is_tested_by_the_binomial_distribution() -> None:
 
 def test_holm() -> None:
     """The smallest p times the number of tests, the next times one less; rising, and at most 1."""
-    assert holm(np.array([0.01, np.nan, 0.04, 0.03])) == pytest.approx([0.03, np.nan, 0.06, 0.06], nan_ok=True)
+    assert holm(np.array([0.01, np.nan, 0.04, 0.03])) == pytest.approx(
+        [0.03, np.nan, 0.06, 0.06], nan_ok=True
+    )
     assert holm(np.array([0.7, 0.2, 0.6])) == pytest.approx([1, 0.6, 1])
     assert holm(np.array([])).size == 0
 
@@ -213,20 +254,33 @@ def test_holm() -> None:
 def test_a_table_compares_pairs_within_groups(unit: str) -> None:
     rng = np.random.default_rng(0)
     rows = pd.DataFrame(
-        [(layer, method, seed) for layer in (2, 1) for method in ("cd", "b", "same", "lone") for seed in range(12)],
+        [
+            (layer, method, seed)
+            for layer in (2, 1)
+            for method in ("cd", "b", "same", "lone")
+            for seed in range(12)
+        ],
         columns=["layer", "method", "seed"],
     )
-    rows["error"] = np.exp(rng.normal(0, 0.1, len(rows))) * rows["method"].map({"b": 1.5}).fillna(1.0)
-    rows.loc[rows["method"] == "same", "error"] = rows.loc[rows["method"] == "cd", "error"].to_numpy()
+    rows["error"] = np.exp(rng.normal(0, 0.1, len(rows))) * rows["method"].map({"b": 1.5}).fillna(
+        1.0
+    )
+    rows.loc[rows["method"] == "same", "error"] = rows.loc[
+        rows["method"] == "cd", "error"
+    ].to_numpy()
     rows = rows[(rows["method"] != "lone") | (rows["seed"] == 0)].sample(frac=1, random_state=0)
     rows = rows.sort_values(["layer"], ascending=False, kind="stable")
     pairs = [(name, "cd") for name in ("b", "same", "lone", "missing")]
     found = compared(rows, "error", pairs, by=["layer"], unit=unit, upper=1.4)
-    assert found[["layer", "method"]].values.tolist() == [[n, m] for n in (2, 1) for m in ("b", "same", "lone")]
+    assert found[["layer", "method"]].values.tolist() == [
+        [n, m] for n in (2, 1) for m in ("b", "same", "lone")
+    ]
     assert found["runs"].tolist() == [12, 12, 1] * 2
     assert found["equal"].tolist() == [0, 12, 0] * 2
     assert not found.loc[found["method"] == "same", "below"].any(), "what is equal is not below"
-    assert found["p"].isna().tolist() == [False, True, True] * 2, "nothing differs, or there is one pair"
+    assert found["p"].isna().tolist() == [False, True, True] * 2, (
+        "nothing differs, or there is one pair"
+    )
     raw = []
     for i, layer in ((0, 2), (3, 1)):
         own = rows[rows["layer"] == layer].pivot(index="seed", columns="method", values="error")
@@ -239,7 +293,9 @@ def test_a_table_compares_pairs_within_groups(unit: str) -> None:
 
 def crossed(A, B, rest):
     cells = np.add.outer(A, B) + rest
-    return pd.DataFrame([(i, j, cell) for (i, j), cell in np.ndenumerate(cells)], columns=["set", "seed", "value"])
+    return pd.DataFrame(
+        [(i, j, cell) for (i, j), cell in np.ndenumerate(cells)], columns=["set", "seed", "value"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -250,10 +306,15 @@ def crossed(A, B, rest):
     ],
 )
 def test_components_of_variance_by_hand(rows, columns, variances, of_mean, freedom) -> None:
-    """The mean squares are 18, 24 and 6, or 2, 0 and 6; Satterthwaite's degrees are of the mean's variance."""
+    """The mean squares are 18, 24 and 6, or 2, 0 and 6; Satterthwaite's degrees are of the mean's
+    variance.
+    """
     rest = np.array([[1, -1], [-2, 2], [1, -1]])
     found = components(
-        crossed(10 + rows * np.array([-1, 0, 1]), columns * np.array([-1, 1]), rest), "value", "set", "seed"
+        crossed(10 + rows * np.array([-1, 0, 1]), columns * np.array([-1, 1]), rest),
+        "value",
+        "set",
+        "seed",
     )
     assert (found[["set", "seed", "neither"]] ** 2).tolist() == pytest.approx(variances)
     half = stats.t.ppf(0.975, freedom) * np.sqrt(of_mean)

@@ -1,4 +1,6 @@
-"""The rules of the code base that `make lint` does not know: who imports whom, and what notebooks hold."""
+"""The rules of the code base that `make lint` does not know: who imports whom, and what notebooks
+hold.
+"""
 
 import ast
 import json
@@ -27,7 +29,8 @@ SHARED = {
     "verify",
     "words",
 }
-ABOUT_OTHERS = {"claims", "fine_tuning", "settings_map"}  # they judge tables of sections, or go on from their stacks
+# they judge tables of sections, or go on from their stacks
+ABOUT_OTHERS = {"claims", "fine_tuning", "settings_map"}
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
@@ -38,15 +41,24 @@ def test_a_room_imports_from_the_rooms_below_it(capsys: pytest.CaptureFixture[st
 
 @pytest.mark.parametrize("path", sorted(PAPER.glob("[!_]*.py")), ids=lambda path: path.stem)
 def test_a_section_imports_no_other_section(path: Path) -> None:
-    nodes = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.ImportFrom)]
+    nodes = [
+        node
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom)
+    ]
     own = {node.module for node in nodes if node.level and node.module}
     own |= {name.name for node in nodes if node.level and not node.module for name in node.names}
     assert own - SHARED == set() or path.stem in ABOUT_OTHERS
 
 
 def test_the_library_is_imported_without_what_it_may_not_need() -> None:
-    program = "import sys, leamvd; print(sorted({'numba', 'scipy', 'pandas', 'matplotlib'} & sys.modules.keys()))"
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    program = (
+        "import sys, leamvd; print(sorted({'numba', 'scipy', 'pandas', 'matplotlib'} &"
+        " sys.modules.keys()))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert run.stdout == "[]\n"
 
 
@@ -54,18 +66,39 @@ def test_the_library_is_imported_without_what_it_may_not_need() -> None:
 def test_a_notebook_is_executed_and_a_person_can_edit_it(path: Path) -> None:
     notebook: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    words = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "markdown"]
+    words = [
+        "".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "markdown"
+    ]
     assert len(code) <= 15
-    assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1)), "nbval compares these alone"
-    assert all("execution" not in cell["metadata"] for cell in code), "times of cells are noise in a diff"
+    assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1)), (
+        "nbval compares these alone"
+    )
+    assert all("execution" not in cell["metadata"] for cell in code), (
+        "times of cells are noise in a diff"
+    )
     assert not any(re.search(r"<[a-z/!]|\{(glue|cite|numref|eq|term)|:::", text) for text in words)
-    kinds = [output for cell in code for output in cell["outputs"] if output["output_type"] in ("stream", "error")]
+    kinds = [
+        output
+        for cell in code
+        for output in cell["outputs"]
+        if output["output_type"] in ("stream", "error")
+    ]
     assert all(output.get("name") == "stdout" for output in kinds)
-    drawn = [cell for cell in code if any("image/png" in output.get("data", {}) for output in cell["outputs"])]
+    drawn = [
+        cell
+        for cell in code
+        if any("image/png" in output.get("data", {}) for output in cell["outputs"])
+    ]
     alts = {cell["metadata"]["mystnb"]["image"]["alt"].strip() for cell in drawn}
     assert len(alts - {""}) == len(drawn), "an image needs an alternative text of its own"
-    shown = [notebook["cells"].index(cell) for cell in drawn if "hide-cell" not in cell["metadata"].get("tags", [])]
-    assert all("".join(notebook["cells"][i + 1]["source"]).startswith("*") for i in shown), "and a caption"
+    shown = [
+        notebook["cells"].index(cell)
+        for cell in drawn
+        if "hide-cell" not in cell["metadata"].get("tags", [])
+    ]
+    assert all("".join(notebook["cells"][i + 1]["source"]).startswith("*") for i in shown), (
+        "and a caption"
+    )
 
 
 @pytest.mark.parametrize("path", [*PAGES, *NOTEBOOKS], ids=lambda path: path.stem)
@@ -75,7 +108,9 @@ def test_links_lead_where_their_words_say(path: Path) -> None:
         if number := re.fullmatch(
             r"(?:Section )?([RE]?\d+)", words
         ):  # [Section 5](05_linear_cost.ipynb), [R5](#item-r5)
-            assert re.search(rf"(?:^|[-/])0?{number[1].lower()}(?:_|$)", target), f"[{words}]({target})"
+            assert re.search(rf"(?:^|[-/])0?{number[1].lower()}(?:_|$)", target), (
+                f"[{words}]({target})"
+            )
         if path.suffix == ".md" and "//" not in target:
             assert (path.parent / target.partition("#")[0]).exists(), target
 

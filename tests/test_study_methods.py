@@ -47,25 +47,39 @@ def methods(draw: st.DrawFn) -> Method:
 def test_a_method_prints_what_is_parsed_as_the_same(method: Method) -> None:
     again = Method.parse(str(method))
     assert again == method
-    assert [type(value) for _, value in again.settings] == [type(value) for _, value in method.settings]
+    assert [type(value) for _, value in again.settings] == [
+        type(value) for _, value in method.settings
+    ]
     assert str(again) == str(method)
 
 
 @given(methods())
 def test_a_method_changes_what_it_names_and_nothing_else(method: Method) -> None:
     base = Training(dtype="float64"), Reading(n_gen=7, exponent=2.0)
-    found = {**dataclasses.asdict(method.training(base[0])), **dataclasses.asdict(method.reading(base[1]))}
+    found = {
+        **dataclasses.asdict(method.training(base[0])),
+        **dataclasses.asdict(method.reading(base[1])),
+    }
     for name, value in method.settings:
         assert name == PRESET or found[name] == value
     own, shown = Method(method.trainer), {name for name, _ in method.settings}
-    unchanged = {**dataclasses.asdict(own.training(base[0])), **dataclasses.asdict(own.reading(base[1]))}
+    unchanged = {
+        **dataclasses.asdict(own.training(base[0])),
+        **dataclasses.asdict(own.reading(base[1])),
+    }
     if PRESET not in shown:
         assert {name for name in found if found[name] != unchanged[name]} <= shown
 
 
 def test_a_whole_number_is_the_float_that_a_setting_takes() -> None:
-    assert repr(Method.parse("lea-mvd:sigma0=1+reset=2").settings) == "(('sigma0', 1.0), ('reset', 2.0))"
-    assert str(Method.parse("lea-mvd:sigma0=1.0+x0_in_population=false")) == "lea-mvd:sigma0=1+x0_in_population=false"
+    assert (
+        repr(Method.parse("lea-mvd:sigma0=1+reset=2").settings)
+        == "(('sigma0', 1.0), ('reset', 2.0))"
+    )
+    assert (
+        str(Method.parse("lea-mvd:sigma0=1.0+x0_in_population=false"))
+        == "lea-mvd:sigma0=1+x0_in_population=false"
+    )
 
 
 def test_a_preset_is_changed_by_what_stands_with_it_in_any_order() -> None:
@@ -75,6 +89,7 @@ def test_a_preset_is_changed_by_what_stands_with_it_in_any_order() -> None:
         assert Method.parse(text).reading(base) == printed
     assert Method.parse("lea-mvd:default").reading(base) == base
     assert not Method.parse("cma-es:x0-excluded").reading(base).x0_in_population
-    for text in ("lea-mvd:limits=null", "lea-mvd:n_gen=null"):  # which would leave open what a study has settled
+    # which would leave open what a study has settled
+    for text in ("lea-mvd:limits=null", "lea-mvd:n_gen=null"):
         with pytest.raises((ValueError, TypeError), match="must be"):
             Method.parse(text)

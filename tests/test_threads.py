@@ -44,7 +44,9 @@ needs_blas = pytest.mark.skipif(
 
 
 @needs_blas
-@pytest.mark.parametrize("limited", [one_blas_thread, lambda: limited_to(1)], ids=["products", "a task"])
+@pytest.mark.parametrize(
+    "limited", [one_blas_thread, lambda: limited_to(1)], ids=["products", "a task"]
+)
 def test_contexts_that_overlap_in_two_threads_put_back_what_was(limited: Any) -> None:
     with threadpool_limits(2, user_api="blas"), ThreadPoolExecutor(1) as other:
         for _ in range(2):
@@ -64,7 +66,10 @@ def test_a_task_takes_its_part_of_the_threads_and_leaves_the_others_theirs() -> 
         with limited_to(1):
             assert (thread_count(None), numba.get_num_threads()) == (1, 1)
             assert thread_count(5) == 5
-            assert other.submit(lambda: (thread_count(None), numba.get_num_threads())).result() == usual
+            assert (
+                other.submit(lambda: (thread_count(None), numba.get_num_threads())).result()
+                == usual
+            )
         assert thread_count(None) == 3
     assert (thread_count(None), numba.get_num_threads()) == usual
 
@@ -73,7 +78,11 @@ def test_a_task_takes_its_part_of_the_threads_and_leaves_the_others_theirs() -> 
 @pytest.mark.parametrize("size", [0, 1, 7])
 def test_halves_make_the_whole(size: int, pool: ThreadPoolExecutor | None) -> None:
     done: list[tuple[int, int]] = []
-    in_halves(lambda half: done.extend((i, threading.get_ident()) for i in range(half.start, half.stop)), size, pool)
+    in_halves(
+        lambda half: done.extend((i, threading.get_ident()) for i in range(half.start, half.stop)),
+        size,
+        pool,
+    )
     assert sorted(i for i, _ in done) == list(range(size))
     assert len({ident for _, ident in done}) == min(size, 1 if pool is None else 2)
 
@@ -122,7 +131,9 @@ def fresh(tmp_path: Path, program: str, **variables: str) -> str:
     path = tmp_path / "program.py"  # Numba stores nothing of functions without a file
     path.write_text(SEARCH + program)
     environment = os.environ | {"NUMBA_NUM_THREADS": "2"} | variables
-    done = subprocess.run([sys.executable, path], env=environment, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(
+        [sys.executable, path], env=environment, capture_output=True, text=True, timeout=240
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -139,9 +150,14 @@ for n in (50, 8192, 8193):
 
 
 @pytest.mark.compiled
-@pytest.mark.skipif(not hasattr(os, "fork") or sys.platform == "darwin", reason="no fork here that libraries survive")
+@pytest.mark.skipif(
+    not hasattr(os, "fork") or sys.platform == "darwin",
+    reason="no fork here that libraries survive",
+)
 @pytest.mark.parametrize("before", [50, 20_000], ids=["no threads yet", "threads"])
-def test_a_forked_process_goes_on_whether_its_parent_has_threads_or_not(tmp_path: Path, before: int) -> None:
+def test_a_forked_process_goes_on_whether_its_parent_has_threads_or_not(
+    tmp_path: Path, before: int
+) -> None:
     program = f"""
 search({before})
 with multiprocessing.get_context("fork").Pool(2) as pool:
@@ -164,7 +180,9 @@ print(layer())
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize(("given", "policy"), [({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE")])
+@pytest.mark.parametrize(
+    ("given", "policy"), [({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE")]
+)
 def test_idle_threads_sleep_unless_the_environment_says_otherwise(
     tmp_path: Path, given: dict[str, str], policy: str
 ) -> None:
@@ -190,7 +208,10 @@ def test_kernels_on_one_thread_and_on_two_give_the_same_bits(
     reading = leamvd.Reading(step="sampled", limits="reflect")
     states: list[list[Any]] = []
     for columns in (1, n):
-        for module, names in ((directions, ["_scan"]), (sampling, ["uniform", "normal", "regenerate"])):
+        for module, names in (
+            (directions, ["_scan"]),
+            (sampling, ["uniform", "normal", "regenerate"]),
+        ):
             for name in names:
                 again = kernel(parallel=columns)(getattr(module, name).__wrapped__)
                 monkeypatch.setattr(module, name, again)

@@ -51,7 +51,9 @@ def test_the_missing_extra_is_named_before_any_work(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_numpy_by_its_own_name(dtype: str) -> None:
-    named = ReconstructionObjective(images(dtype=dtype), SHAPE[1], backend="numpy", device="cpu", precision=dtype)
+    named = ReconstructionObjective(
+        images(dtype=dtype), SHAPE[1], backend="numpy", device="cpu", precision=dtype
+    )
     assert named.computation == ("numpy", "cpu", dtype)
     assert named.dtype == dtype
     default = ReconstructionObjective(images(dtype=dtype), SHAPE[1])
@@ -75,7 +77,11 @@ def test_choice_of_device(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Training(backend="torch").computation == ("torch", "cuda", "float32")
     assert Training(backend="torch", dtype="float64").computation == ("torch", "cuda", "float64")
     for name in ("cuda", "cuda:0", "cuda:1"):
-        assert Training(backend="torch", device=name, precision="bfloat16").computation == ("torch", name, "bfloat16")
+        assert Training(backend="torch", device=name, precision="bfloat16").computation == (
+            "torch",
+            name,
+            "bfloat16",
+        )
     with pytest.raises(ValueError, match="precision='bfloat16' needs a GPU"):
         Training(backend="torch", device="cpu", precision="bfloat16")
     for name in ("cuda:2", "meta", "gpu", "", 0):
@@ -83,7 +89,9 @@ def test_choice_of_device(monkeypatch: pytest.MonkeyPatch) -> None:
             Training(backend="torch", device=name)  # type: ignore[arg-type]
     monkeypatch.setitem(sys.modules, "torch", stand_in(0))
     assert Training(backend="torch").computation == ("torch", "cpu", "float32")
-    with pytest.raises(ValueError, match="device must be one that torch finds here, 'cpu', got 'cuda'"):
+    with pytest.raises(
+        ValueError, match="device must be one that torch finds here, 'cpu', got 'cuda'"
+    ):
         by_torch(images(), device="cuda")
 
 
@@ -121,7 +129,9 @@ def test_bfloat16_keeps_the_order_and_three_digits(device: str) -> None:
 def test_precision_of_images_of_another_dtype(device: str) -> None:
     wide = by_torch(images(), device=device, precision="float64")
     assert wide.dtype == np.float64
-    np.testing.assert_allclose(wide(population()), direct(population(), images().astype(np.float64)), rtol=1e-12)
+    np.testing.assert_allclose(
+        wide(population()), direct(population(), images().astype(np.float64)), rtol=1e-12
+    )
     narrow = by_torch(images(dtype="float64"), device=device, precision="float32")
     assert narrow.dtype == np.float32
 
@@ -134,8 +144,8 @@ def test_the_same_call_gives_the_same_bits(device: str, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("size", [2.0**10, 2.0**100])
 def test_huge_weights_saturate(device: str, size: float) -> None:
-    # Where as many weights are positive as negative, the sum is exactly zero and its sigma 1/2: only sums of powers of
-    # two are not rounded to something else, in any order of summation.
+    # Where as many weights are positive as negative, the sum is exactly zero and its sigma 1/2:
+    # only sums of powers of two are not rounded to something else, in any order of summation.
     V, X = images(9), size * np.sign(population())
     for objective in (by_torch(V, device=device), ReconstructionObjective(V, SHAPE[1])):
         np.testing.assert_allclose(objective(X), direct(X, V.astype(np.float64)), rtol=1e-5)

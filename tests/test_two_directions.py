@@ -1,4 +1,6 @@
-"""Section 2: generations taken apart agree with the optimizer's states and rules; the sign test has its exact level."""
+"""Section 2: generations taken apart agree with the optimizer's states and rules; the sign test has
+its exact level.
+"""
 
 import dataclasses
 from typing import Any
@@ -24,7 +26,8 @@ def trace() -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def shifts() -> pd.DataFrame:
     both = [
-        two_directions.shifts(dataclasses.replace(SMALL, function=name), [1, 4]) for name in ("sphere", "ellipsoid")
+        two_directions.shifts(dataclasses.replace(SMALL, function=name), [1, 4])
+        for name in ("sphere", "ellipsoid")
     ]
     return pd.concat(both)
 
@@ -36,7 +39,10 @@ def test_the_trace_follows_the_rules_of_beta_1_and_beta_2(trace: pd.DataFrame) -
         for _, row in own.iloc[1:].iterrows():
             one = before["beta1"]
             if row["best"] < before["best"]:
-                expected = min(3, 1.1 * one) if one > 1 else 1.4 * one, min(1, before["beta2"] + 0.2)
+                expected = (
+                    min(3, 1.1 * one) if one > 1 else 1.4 * one,
+                    min(1, before["beta2"] + 0.2),
+                )
             else:
                 expected = 0.8 * one if one < 1 else 0.5 * one, max(0, before["beta2"] - 0.1)
             assert row["success"] == (row["best"] < before["best"])
@@ -52,7 +58,9 @@ def test_the_trace_agrees_with_the_states(trace: pd.DataFrame) -> None:
         assert row["path_length"] == pytest.approx(np.linalg.norm(state.path))
         if state.path.any():
             lengths = np.linalg.norm(state.path) * np.linalg.norm(state.descent)
-            assert row["descent_path"] == pytest.approx(state.path @ state.descent / lengths, abs=1e-9)
+            assert row["descent_path"] == pytest.approx(
+                state.path @ state.descent / lengths, abs=1e-9
+            )
             step = np.linalg.norm((1 - state.beta2) * state.descent_mean * state.descent)
             both = step + np.linalg.norm(state.beta2 * state.path)
             assert row["descent_share"] == pytest.approx(step / both)
@@ -60,7 +68,11 @@ def test_the_trace_agrees_with_the_states(trace: pd.DataFrame) -> None:
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-9), ("float32", 1e-5)])
 def test_only_the_new_direction_is_orthogonal_to_the_path(dtype: str, tolerance: float) -> None:
-    later = two_directions.trace(dataclasses.replace(SMALL, dtype=dtype)).query("generation > 2").dropna()
+    later = (
+        two_directions.trace(dataclasses.replace(SMALL, dtype=dtype))
+        .query("generation > 2")
+        .dropna()
+    )
     assert later["hat_path"].abs().max() < tolerance
     assert later["descent_path"].abs().max() > 0.01
     assert later["descent_length"].between(0.1, 1).all()
@@ -77,12 +89,16 @@ def test_resets_come_after_ten_failures_and_are_a_trap_near_the_optimum() -> Non
         if len(marks):
             first = marks.index[0]
             assert list(own.loc[first - 9 : first, "stagnation"]) == [*range(1, 10), 0]
-            assert marks["std"].to_numpy() == pytest.approx(1.0 if reading == "to 1" else own["std"].iloc[0])
+            assert marks["std"].to_numpy() == pytest.approx(
+                1.0 if reading == "to 1" else own["std"].iloc[0]
+            )
     found = two_directions.stuck(table)
     assert found.loc["to 1", ["runs", "never improved", "last over first"]].tolist() == [2, 2, 1]
     assert found.loc["none", "never improved"] == 0
     assert found.loc["none", "last over first"] < 1
-    at_the_optimum = two_directions.resets(dataclasses.replace(SMALL, seeds=(0,), start=0.0, n_gen=12))
+    at_the_optimum = two_directions.resets(
+        dataclasses.replace(SMALL, seeds=(0,), start=0.0, n_gen=12)
+    )
     assert (at_the_optimum["relative"] == 1).all()
 
 
@@ -94,29 +110,42 @@ def test_a_generation_taken_apart(n_var: int) -> None:
     np.testing.assert_allclose(C, 0.1 * C_hat + 0.9 * earlier.descent, atol=1e-14)
     assert np.linalg.norm(C_hat) == pytest.approx(1)
     assert float(C_hat @ vectors.loc[PATH]) == pytest.approx(0, abs=1e-12)
-    # the printed step points from the best to the rest, whatever the sign of C_ani; ours the other way
+    # the printed step points from the best to the rest, whatever the sign of C_ani; ours the other
+    # way
     rest = (now.population[1:] - now.population[0]).mean(axis=0)
     assert float(rest @ vectors.loc[AWAY]) == pytest.approx(now.descent_mean**2)
     np.testing.assert_allclose(vectors.loc[TOWARD].abs(), vectors.loc[AWAY].abs())
     for v, step in ((V_TOWARD, TOWARD), (V_AWAY, AWAY)):
-        np.testing.assert_allclose(vectors.loc[v], now.beta2 * now.path + (1 - now.beta2) * vectors.loc[step])
+        np.testing.assert_allclose(
+            vectors.loc[v], now.beta2 * now.path + (1 - now.beta2) * vectors.loc[step]
+        )
     projections = points["projection"][1:]
-    assert numbers[["mu_ani", "sigma_ani"]].tolist() == pytest.approx([projections.mean(), projections.std(ddof=0)])
-    assert numbers["part of C_ani in v"] == pytest.approx((1 - now.beta2) * np.linalg.norm(vectors.loc[TOWARD]))
+    assert numbers[["mu_ani", "sigma_ani"]].tolist() == pytest.approx(
+        [projections.mean(), projections.std(ddof=0)]
+    )
+    assert numbers["part of C_ani in v"] == pytest.approx(
+        (1 - now.beta2) * np.linalg.norm(vectors.loc[TOWARD])
+    )
     assert list(points.index[points["in_u"]]) == sorted(now.descent_rows)
     feet = points[[f"f{i + 1}" for i in range(n_var)]].to_numpy()
     np.testing.assert_allclose((now.population - feet) @ C, 0, atol=1e-14)
     for name in (PATH, TOWARD, AWAY):
         step = vectors.loc[name].to_numpy()
         end = now.mean + slices["distance"].iloc[-1] * step / np.linalg.norm(step)
-        assert slices[name].iloc[-1] == pytest.approx(float(ellipsoid(end)) / float(ellipsoid(now.mean)) - 1)
+        assert slices[name].iloc[-1] == pytest.approx(
+            float(ellipsoid(end)) / float(ellipsoid(now.mean)) - 1
+        )
 
 
 def test_shifts_move_the_mean(shifts: pd.DataFrame) -> None:
     *_, state = dataclasses.replace(SMALL, function="sphere", n_gen=4).run(7)
-    own = shifts.query("function == 'sphere' and generation == 4 and seed == 7").set_index("shift")["change"]
+    own = shifts.query("function == 'sphere' and generation == 4 and seed == 7").set_index("shift")[
+        "change"
+    ]
     steps = {TOWARD: abs(state.descent_mean) * state.descent, PATH: state.beta1 * state.path}
-    steps[V_AWAY] = state.beta1 * (state.beta2 * state.path + (1 - state.beta2) * state.descent_mean * state.descent)
+    steps[V_AWAY] = state.beta1 * (
+        state.beta2 * state.path + (1 - state.beta2) * state.descent_mean * state.descent
+    )
     for name, step in steps.items():
         assert own[name] == pytest.approx(float(sphere(state.mean + step) / sphere(state.mean) - 1))
     assert not shifts.loc[(shifts["generation"] == 1) & (shifts["shift"] == PATH), "moved"].any()
@@ -130,7 +159,11 @@ def test_the_printed_sign_climbs_and_the_other_descends(shifts: pd.DataFrame) ->
 
 
 def changes(*samples: list[float]) -> pd.DataFrame:
-    rows = [("sphere", generation, PATH, x, True) for generation, sample in enumerate(samples) for x in sample]
+    rows = [
+        ("sphere", generation, PATH, x, True)
+        for generation, sample in enumerate(samples)
+        for x in sample
+    ]
     return pd.DataFrame(rows, columns=["function", "generation", "shift", "change", "moved"])
 
 
@@ -138,16 +171,21 @@ def test_what_falls_is_counted_with_its_exact_interval() -> None:
     # skewed: the median and the mean differ in sign; where nothing changes, nothing falls
     table = two_directions.signs(changes([-0.01] * 90 + [5.0] * 10, [0.0] * 100))
     assert table[["runs", "mean"]].to_numpy().tolist() == [[100, 90], [100, 0]]
-    assert table.loc[1, ["low", "high"]].tolist() == pytest.approx([0, 100 * (1 - 0.025**0.01)])  # in closed form
+    # in closed form
+    assert table.loc[1, ["low", "high"]].tolist() == pytest.approx([0, 100 * (1 - 0.025**0.01)])
 
 
-@pytest.mark.parametrize("wrong", [{"function": "plane"}, {"seeds": []}, {"n_populations": 0}, {"profile": "small"}])
+@pytest.mark.parametrize(
+    "wrong", [{"function": "plane"}, {"seeds": []}, {"n_populations": 0}, {"profile": "small"}]
+)
 def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         two_directions.tables(**wrong)
 
 
-def test_figures_show_all_of_a_trace_and_of_the_shares(trace: pd.DataFrame, shifts: pd.DataFrame) -> None:
+def test_figures_show_all_of_a_trace_and_of_the_shares(
+    trace: pd.DataFrame, shifts: pd.DataFrame
+) -> None:
     signs = two_directions.signs(shifts)
     for figure in (
         two_directions.plot_orthogonality(trace),
@@ -156,4 +194,6 @@ def test_figures_show_all_of_a_trace_and_of_the_shares(trace: pd.DataFrame, shif
     ):
         plt.close(figure)
         assert_sound(figure)
-    assert figure.axes[0].get_xlim()[0] < 0 < 100 < figure.axes[0].get_xlim()[1], "percent, whatever was found"
+    assert figure.axes[0].get_xlim()[0] < 0 < 100 < figure.axes[0].get_xlim()[1], (
+        "percent, whatever was found"
+    )

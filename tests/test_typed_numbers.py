@@ -1,4 +1,6 @@
-"""Every number that a page types is what its place shows, and what the code knows is what tables of the book say."""
+"""Every number that a page types is what its place shows, and what the code knows is what tables of
+the book say.
+"""
 
 import inspect
 import json
@@ -25,7 +27,10 @@ BOOK = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "book").
 def test_each_number_is_what_its_place_shows(page: str) -> None:
     passages = typed_numbers.passages(page)
     assert len(passages) == len(KNOWN[page]), "python tests/typed_numbers.py --accept"
-    wrong = [typed_numbers.wrong(text, places) for (text, _), places in zip(passages, KNOWN[page], strict=True)]
+    wrong = [
+        typed_numbers.wrong(text, places)
+        for (text, _), places in zip(passages, KNOWN[page], strict=True)
+    ]
     assert not any(wrong), "mend them, or python tests/typed_numbers.py --accept"
 
 
@@ -34,7 +39,9 @@ def test_numbers_that_are_wrong_by_one_or_stand_in_the_place_of_another_are_noti
     assert sum(seen) >= 0.9 * len(seen)
     assert len(seen) > 500
     page = zip(typed_numbers.passages("03_mnist_7x7"), KNOWN["03_mnist_7x7"], strict=True)
-    ((text, places),) = [(text, places) for (text, _), places in page if "1,160 against 1,320" in text]
+    ((text, places),) = [
+        (text, places) for (text, _), places in page if "1,160 against 1,320" in text
+    ]
     assert typed_numbers.wrong(text, places) == []
     for other in ("1,320 against 1,160", "1,160 against 1,321"):
         assert typed_numbers.wrong(text.replace("1,160 against 1,320", other), places)
@@ -44,9 +51,16 @@ def test_places_are_near_and_percent_is_before_its_sign(monkeypatch: pytest.Monk
     shown = {"a": [0.25, 30.4], "b": [25.0]}
     monkeypatch.setattr(typed_numbers, "shown", lambda _: shown)
     for text, found in {
-        "25 % of them": ["a:0"], "25 of them": ["b:0"], "24 to 25 %": ["", "a:0"], "30 runs": ["a:1"],
-        "49 runs": [""], "50 epochs": ["code"], "51 epochs": [""], "RBM 2 and 30": ["a:1"], "in 2019, 3 times": [],
-    }.items():  # fmt: skip
+        "25 % of them": ["a:0"],
+        "25 of them": ["b:0"],
+        "24 to 25 %": ["", "a:0"],
+        "30 runs": ["a:1"],
+        "49 runs": [""],
+        "50 epochs": ["code"],
+        "51 epochs": [""],
+        "RBM 2 and 30": ["a:1"],
+        "in 2019, 3 times": [],
+    }.items():
         assert list(typed_numbers.places(text, ["a", "b"])) == found, text
 
 
@@ -76,15 +90,21 @@ def test_the_table_of_studies_has_their_sizes() -> None:
         assert int(runs.split(",")[0]) == len(studies[name].seeds)
         if re.search(r"\d-\d", what):
             assert what.endswith(
-                f"{images.side}×{images.side} pixels, " + "-".join(map(str, (images.side**2, *layers)))
+                f"{images.side}×{images.side} pixels, "
+                + "-".join(map(str, (images.side**2, *layers)))
             )
 
 
 def test_the_listing_and_the_page_on_functions_have_the_defaults() -> None:
     usual = Reading().complete()
     limit = inspect.signature(LEAMVD).parameters["sigma_min"].default
-    input_line = rf"$\lambda = {usual.population_size}$, $n_\text{{elite}} = {Training().n_elite}$, "
-    for text in (input_line, rf"$n_\text{{gen}} = {usual.n_gen},$ $\sigma_\text{{min}} = 10^{{{np.log10(limit):g}}}$"):
+    input_line = (
+        rf"$\lambda = {usual.population_size}$, $n_\text{{elite}} = {Training().n_elite}$, "
+    )
+    for text in (
+        input_line,
+        rf"$n_\text{{gen}} = {usual.n_gen},$ $\sigma_\text{{min}} = 10^{{{np.log10(limit):g}}}$",
+    ):
         assert text in BOOK["method"]
     assert BOOK["method"].count(f"**if** $count = {lea_mvd.STAGNATION}$") == 2
     assert f"`sigma_min` ({limit:.0e})".replace("e-0", "e-") in BOOK["optimize"]

@@ -35,11 +35,15 @@ def table() -> pd.DataFrame:
 def here(layer: int = 2, seed: int = 0, factor: float = 1.0, since: int = 0) -> pd.DataFrame:
     """Return the rows of one call, those from an iteration on multiplied by a factor."""
     own = table().query("layer == @layer and method == 'cd' and seed == @seed")
-    return own.assign(error=own["error"].where(own["iteration"] < since, factor * own["error"]), seconds=1.0)
+    return own.assign(
+        error=own["error"].where(own["iteration"] < since, factor * own["error"]), seconds=1.0
+    )
 
 
 def judged(own: pd.DataFrame, *, elsewhere: bool, recorded: pd.DataFrame | None = None) -> Any:
-    found = verify.compare(table() if recorded is None else recorded, own, LABELS, elsewhere=elsewhere)
+    found = verify.compare(
+        table() if recorded is None else recorded, own, LABELS, elsewhere=elsewhere
+    )
     assert list(found.columns) == verify.COLUMNS
     return found.iloc[0]
 
@@ -55,7 +59,12 @@ def test_six_digits_are_asked_for_where_nothing_has_changed_and_seconds_do_not_c
 
 @pytest.mark.parametrize(
     ("n_var", "factor", "drifts"),
-    [(1549, 1 + 5e-6, False), (1549, 1 + 5e-5, True), (400_000, 1 + 5e-4, False), (400_000, 1.005, True)],
+    [
+        (1549, 1 + 5e-6, False),
+        (1549, 1 + 5e-5, True),
+        (400_000, 1 + 5e-4, False),
+        (400_000, 1.005, True),
+    ],
 )
 def test_elsewhere_the_first_iterations_of_a_first_layer_have_no_such_room(
     n_var: int, factor: float, drifts: bool
@@ -76,17 +85,25 @@ def test_elsewhere_only_first_iterations_are_judged() -> None:
 
 def test_what_is_missing_drifts_unless_it_was_missing() -> None:
     assert judged(here().iloc[:-1], elsewhere=True)["drifts"]
-    assert not judged(here().assign(best=np.nan), elsewhere=False, recorded=table().assign(best=np.nan))["drifts"]
+    assert not judged(
+        here().assign(best=np.nan), elsewhere=False, recorded=table().assign(best=np.nan)
+    )["drifts"]
 
 
-def test_a_sample_is_of_calls_that_need_least_and_of_labels_that_differ_in_more_than_the_seed() -> None:
+def test_a_sample_is_of_calls_that_need_least_and_of_labels_that_differ_in_more_than_the_seed() -> (
+    None
+):
     first = {(1, m, s): delayed(call)(1, m, s) for m in ("cd", "lea-mvd") for s in range(3)}
-    above = {(2, m, s): delayed(call)(2, m, s, below=first[1, m, s]) for m in ("cd", "lea-mvd") for s in range(3)}
+    above = {
+        (2, m, s): delayed(call)(2, m, s, below=first[1, m, s])
+        for m in ("cd", "lea-mvd")
+        for s in range(3)
+    }
     calls = {**above, **first}
     assert [*verify.sample(LABELS, calls, 1)] == [(1, "cd", 0)]
-    assert len(verify.sample(LABELS, calls | {(3, "cd", 0): first[1, "cd", 0]}, 99)) == len(calls), (
-        "one call, two labels"
-    )
+    assert len(verify.sample(LABELS, calls | {(3, "cd", 0): first[1, "cd", 0]}, 99)) == len(
+        calls
+    ), "one call, two labels"
     assert {(n, m) for n, m, _ in verify.sample(LABELS, calls, 4)} == {
         (n, m) for n in (1, 2) for m in ("cd", "lea-mvd")
     }
@@ -108,7 +125,10 @@ def test_a_recorded_number_that_was_altered_is_found(
     with pytest.raises(SystemExit, match=str(int(altered))):
         cli.main(["verify", "small", "--output", str(tmp_path), "--jobs", "1"])
     known = results.provenance("small") | {"processor": "another", "versions": {"numpy": "1.0"}}
-    assert [text.partition(" was ")[0] for text in verify.differences(known)] == ["the processor", "numpy"]
+    assert [text.partition(" was ")[0] for text in verify.differences(known)] == [
+        "the processor",
+        "numpy",
+    ]
 
 
 @pytest.fixture
@@ -119,8 +139,15 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None
     monkeypatch.setattr(verify, "all_recorded", lambda: known)
 
     def record(name: str, settings: Any = (), function: Callable[..., Result] = call) -> None:
-        plan = {"runs": (LABELS, {(1, "cd", seed): delayed(function)(1, "cd", seed) for seed in range(2)})}
-        known[name] = Recorded([settings], lambda: plan, keep=lambda rows: rows.query("iteration >= 4"))
+        plan = {
+            "runs": (
+                LABELS,
+                {(1, "cd", seed): delayed(function)(1, "cd", seed) for seed in range(2)},
+            )
+        }
+        known[name] = Recorded(
+            [settings], lambda: plan, keep=lambda rows: rows.query("iteration >= 4")
+        )
         if function is call:
             rows = results.tables(plan, tmp_path / "calls")["runs"].query("iteration >= 4")
             results.write_recorded(name, {"runs": rows}, [[]], "0123456789ab")
@@ -164,7 +191,9 @@ def test_what_is_recorded_anew_are_the_rows_that_ship(
     assert ends("record", "one", "--output", str(tmp_path)) == 0
     found = results.read_recorded("one")
     assert found["iteration"].tolist() == [4, 5] * 2
-    assert found["error"].tolist() == [value for seed in range(2) for value in call(1, "cd", seed).rows["error"][4:]]
+    assert found["error"].tolist() == [
+        value for seed in range(2) for value in call(1, "cd", seed).rows["error"][4:]
+    ]
     assert results.provenance("one") == before | {"commit": "fedcba987654"}
 
 
@@ -199,20 +228,42 @@ def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_bare")
 def test_the_code_has_the_settings_of_all_that_is_recorded() -> None:
-    assert {name: found for name in verify.all_recorded() if (found := verify.changed_settings(name))} == {}
+    assert {
+        name: found for name in verify.all_recorded() if (found := verify.changed_settings(name))
+    } == {}
 
 
 @pytest.mark.usefixtures("_bare")
 @pytest.mark.parametrize(
     ("section", "name", "change", "told"),
     [
-        (stacks, "mnist_7x7", {"learning_rate": 0.5}, "methods.cd.training.learning_rate was 0.1 and is 0.5"),
+        (
+            stacks,
+            "mnist_7x7",
+            {"learning_rate": 0.5},
+            "methods.cd.training.learning_rate was 0.1 and is 0.5",
+        ),
         (stacks, "mnist_7x7", {"n_gen": 13}, "methods.cd.reading.n_gen was 50 and is 13"),
         (stacks, "mnist_7x7", {"layers": (31, 31, 99)}, "layers[0] was 30 and is 31"),
         (stacks, "mnist_7x7", {"exponent": 2}, "methods.lea-mvd.reading.exponent was 1.5 and is 2"),
-        (stacks, "mnist_28x28_controls", {"methods": ("cd:n_gen=1",)}, "methods.lea-mvd:printed was "),
-        (explanation, "explanation", {"n_images": 7_000}, "[0].images.n_images was 10000 and is 7000"),
-        (explanation, "predictions", {"seeds": range(6)}, "[0].seeds was [0, 1, 2, 3, 4] and is [0, 1, 2, 3, 4, 5]"),
+        (
+            stacks,
+            "mnist_28x28_controls",
+            {"methods": ("cd:n_gen=1",)},
+            "methods.lea-mvd:printed was ",
+        ),
+        (
+            explanation,
+            "explanation",
+            {"n_images": 7_000},
+            "[0].images.n_images was 10000 and is 7000",
+        ),
+        (
+            explanation,
+            "predictions",
+            {"seeds": range(6)},
+            "[0].seeds was [0, 1, 2, 3, 4] and is [0, 1, 2, 3, 4, 5]",
+        ),
     ],
 )
 def test_a_changed_setting_is_named(
@@ -231,10 +282,16 @@ def test_a_new_field_with_its_default_and_what_is_not_known_are_no_changes() -> 
     now = {"n": 3, "unknown": 5, "list": [1, {"a": 1, "new": 1}], "newer": [2, 3]}
     assert list(results.changes(then, now, usual)) == []
     later = now | {"n": 4, "list": [1, {"a": 1, "new": 2}], "added": 0}
-    assert [one.split(" ")[0] for one in results.changes(then, later, usual)] == ["n", "list[1].new", "added"]
+    assert [one.split(" ")[0] for one in results.changes(then, later, usual)] == [
+        "n",
+        "list[1].new",
+        "added",
+    ]
 
 
-@pytest.mark.skipif(not os.environ.get("LEAMVD_DATA_DIR"), reason="needs MNIST: set LEAMVD_DATA_DIR")
+@pytest.mark.skipif(
+    not os.environ.get("LEAMVD_DATA_DIR"), reason="needs MNIST: set LEAMVD_DATA_DIR"
+)
 @pytest.mark.parametrize("name", ["mnist_7x7", "readings_functions", "longer_searches"])
 def test_the_smallest_recorded_calls_come_out_again(name: str, tmp_path: Path) -> None:
     _, found = verify.verify(name, tmp_path)

@@ -29,15 +29,29 @@ def test_codes_have_words(code: str, words: str) -> None:
 def test_each_method_has_words_of_its_own_without_a_trace_of_its_code() -> None:
     studies = [study for profiles in stacks.PROFILES.values() for study in profiles.values()]
     methods = {method for study in studies for method in study.methods}
-    methods |= {method for alternatives in readings.ALTERNATIVES.values() for method in alternatives}
+    methods |= {
+        method for alternatives in readings.ALTERNATIVES.values() for method in alternatives
+    }
     words = {named(method) for method in methods}
     assert len(words) == len(methods)
-    assert not [text for text in words if set(":=+") & set(text.replace(" = ", "").replace("start: ", ""))]
+    assert not [
+        text for text in words if set(":=+") & set(text.replace(" = ", "").replace("start: ", ""))
+    ]
 
 
 def test_a_number_has_three_digits_and_an_interval_says_how_many_are_known() -> None:
     values = (60_000, 25_086.3, 0.13, 1e6 / 7, 7.52e-32, 0.0, -1234.5, np.nan, np.inf)
-    assert [*map(number, values)] == ["60,000", "25,100", "0.130", "143,000", "7.5e-32", "0", "-1,230", "–", "inf"]
+    assert [*map(number, values)] == [
+        "60,000",
+        "25,100",
+        "0.130",
+        "143,000",
+        "7.5e-32",
+        "0",
+        "-1,230",
+        "–",
+        "inf",
+    ]
     assert interval(0.9443, 0.9226, 0.9646) == "0.944 (0.923 to 0.965)"
     assert interval(0.2507, 0.1597, 0.3936) == "0.25 (0.16 to 0.39)"  # the shorter half tells
     assert interval(4746.2, 4689.0, 4803.4) == "4,750 (4,690 to 4,800)"
@@ -52,13 +66,21 @@ def test_a_number_has_three_digits_and_an_interval_says_how_many_are_known() -> 
 
 def test_a_table_is_shown_with_one_row_of_names() -> None:
     runs = pd.DataFrame(
-        [("cd", 1, 5, 2.0, 1.9, 2.1), ("lea-mvd:printed", 1, 5, np.nan, np.nan, np.nan), ("cd", 2, 5, 40.2, 39.9, 41)],
+        [
+            ("cd", 1, 5, 2.0, 1.9, 2.1),
+            ("lea-mvd:printed", 1, 5, np.nan, np.nan, np.nan),
+            ("cd", 2, 5, 40.2, 39.9, 41),
+        ],
         columns=["method", "layer", "runs", "ratio", "low", "high"],
     )
     page = BeautifulSoup(shown(runs, ["method"], ["ratio"], across="layer").data, "html.parser")
     rows = [[cell.text for cell in row(["th", "td"])] for row in page("tr")]
     printed = ["LEA-MVD as printed", "–", "–"]
-    assert rows == [["method", "RBM 1", "RBM 2"], ["CD", "2.00 (1.90 to 2.10)", "40.2 (39.9 to 41.0)"], printed]
+    assert rows == [
+        ["method", "RBM 1", "RBM 2"],
+        ["CD", "2.00 (1.90 to 2.10)", "40.2 (39.9 to 41.0)"],
+        printed,
+    ]
     by_both = shown(runs.set_index(["layer", "method"]), names={"ratio": "over CD's"})
     page = BeautifulSoup(by_both.data, "html.parser")
     assert [cell.text for cell in page("tr")[0]("th")] == ["layer", "method", "runs", "over CD's"]

@@ -1,4 +1,6 @@
-"""Checks of arguments where a wrong value would be silent: each error names the argument, the rule and the value."""
+"""Checks of arguments where a wrong value would be silent: each error names the argument, the rule
+and the value.
+"""
 
 import difflib
 import importlib.util
@@ -32,7 +34,9 @@ def shown(value: object) -> str:
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """Return the end of a message about a name that is unknown: the known one that is close to it, if any."""
+    """Return the end of a message about a name that is unknown: the known one that is close to it,
+    if any.
+    """
     names = {one.lower(): one for one in known}
     close = difflib.get_close_matches(str(name).lower(), names, n=1)
     return f"; did you mean {names[close[0]]!r}?" if close else ""
@@ -47,7 +51,9 @@ def warn(message: str, category: type[Warning] = RuntimeWarning) -> None:
 
 
 def integer(name: str, value: object, **limits: float | None) -> int:
-    """Return `value` as an int; a bool or a float is a TypeError, one outside `limits`, as for `real`, a ValueError."""
+    """Return `value` as an int; a bool or a float is a TypeError, one outside `limits`, as for
+    `real`, a ValueError.
+    """
     if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
         raise TypeError(f"{name} must be an integer, got {shown(value)}")
     number = operator.index(value)
@@ -61,27 +67,42 @@ def count(name: str, value: object, **limits: float | None) -> int:
     return integer(name, int(value) if whole else value, **limits)  # type: ignore[call-overload]
 
 
-def real(name: str, value: object, *, dtype: DTypeLike = np.float64, **limits: float | None) -> float:
-    """Return `value` as a finite float; what is not a number is a TypeError, one outside `limits` a ValueError.
+def real(
+    name: str, value: object, *, dtype: DTypeLike = np.float64, **limits: float | None
+) -> float:
+    """Return `value` as a finite float; what is not a number is a TypeError, one outside `limits` a
+    ValueError.
 
-    These are `at_least`, `above`, `at_most` and `below`. They hold for the number rounded to `dtype`, too.
+    These are `at_least`, `above`, `at_most` and `below`. They hold for the number rounded to
+    `dtype`, too.
     """
-    no_number = isinstance(value, bool | np.bool_ | str | bytes | complex | np.complexfloating)  # float() takes some
+    # float() takes some
+    no_number = isinstance(value, bool | np.bool_ | str | bytes | complex | np.complexfloating)
     if no_number or np.ndim(value) or not isinstance(value, SupportsFloat | SupportsIndex):  # type: ignore[arg-type]
         raise TypeError(f"{name} must be a number, got {shown(value)}")
     number = float(value)
     with np.errstate(over="ignore", under="ignore"):
         rounded = float(np.asarray(number, dtype))
-    what = "a finite number" if np.dtype(dtype) == np.float64 else f"a finite number in {np.dtype(dtype)}"
+    what = (
+        "a finite number"
+        if np.dtype(dtype) == np.float64
+        else f"a finite number in {np.dtype(dtype)}"
+    )
     _check_range(name, what, rounded, value, **limits)
     return number
 
 
-_RULES = {"at_least": (operator.ge, ">="), "above": (operator.gt, ">"), "at_most": (operator.le, "<="),
-          "below": (operator.lt, "<")}  # fmt: skip
+_RULES = {
+    "at_least": (operator.ge, ">="),
+    "above": (operator.gt, ">"),
+    "at_most": (operator.le, "<="),
+    "below": (operator.lt, "<"),
+}
 
 
-def _check_range(name: str, what: str, number: float, value: object, **limits: float | None) -> None:
+def _check_range(
+    name: str, what: str, number: float, value: object, **limits: float | None
+) -> None:
     rules = [(*_RULES[kind], limit) for kind, limit in limits.items() if limit is not None]
     if number - number != 0 or not all(holds(number, limit) for holds, _, limit in rules):
         rule = " and ".join(f"{sign} {limit}" for _, sign, limit in rules)
@@ -89,25 +110,34 @@ def _check_range(name: str, what: str, number: float, value: object, **limits: f
 
 
 def choice(name: str, value: object, options: Sequence[object]) -> Any:
-    """Return the one of `options` that `value` is, be it as a NumPy scalar; anything else is a ValueError."""
+    """Return the one of `options` that `value` is, be it as a NumPy scalar; anything else is a
+    ValueError.
+    """
     given = value.item() if isinstance(value, np.generic) else value
     for option in options:
         if given is option or (type(given) is type(option) and given == option):
             return option
     known = ", ".join(map(repr, options))
     names = [option for option in options if isinstance(option, str) and isinstance(given, str)]
-    raise ValueError(f"{name} must be one of {known}, got {shown(value)}{did_you_mean(given, names)}")
+    raise ValueError(
+        f"{name} must be one of {known}, got {shown(value)}{did_you_mean(given, names)}"
+    )
 
 
 def decimal(text: str) -> float:
-    """Return the number that a text stands for; a ValueError where it has an underscore, which Python skips."""
+    """Return the number that a text stands for; a ValueError where it has an underscore, which
+    Python skips.
+    """
     if "_" in text:
         raise ValueError(f"a number must be digits alone, got {text!r}")
     return float(text)
 
 
-def several(name: str, value: object, *, at_least: int = 0, different: bool = False) -> tuple[Any, ...]:
-    """Return the items of a list; a TypeError for what has none, or is a text: nobody means its letters.
+def several(
+    name: str, value: object, *, at_least: int = 0, different: bool = False
+) -> tuple[Any, ...]:
+    """Return the items of a list; a TypeError for what has none, or is a text: nobody means its
+    letters.
 
     They are `different` where each of them is a run.
     """
@@ -121,27 +151,36 @@ def several(name: str, value: object, *, at_least: int = 0, different: bool = Fa
 
 
 def precision(value: object) -> type[np.float32 | np.float64]:
-    """Return the type of arithmetic on `value`: float32 for a float32 array, float64 for anything else."""
+    """Return the type of arithmetic on `value`: float32 for a float32 array, float64 for anything
+    else.
+    """
     return np.float32 if getattr(value, "dtype", None) == np.float32 else np.float64
 
 
 def floating(name: str, value: DTypeLike) -> np.dtype[np.floating]:
     """Return float32 or float64 as a dtype; a ValueError for anything else."""
-    dtype: np.dtype[np.floating] = choice(name, np.dtype(value), (np.dtype(np.float32), np.dtype(np.float64)))
+    dtype: np.dtype[np.floating] = choice(
+        name, np.dtype(value), (np.dtype(np.float32), np.dtype(np.float64))
+    )
     return dtype
 
 
-def numbers(name: str, value: ArrayLike, *, shape: tuple[int | None, ...], dtype: DTypeLike) -> NDArray[Any]:
-    """Return `value` as a C-contiguous array of real numbers of this dtype and shape (None: any length); NaN is one.
+def numbers(
+    name: str, value: ArrayLike, *, shape: tuple[int | None, ...], dtype: DTypeLike
+) -> NDArray[Any]:
+    """Return `value` as a C-contiguous array of real numbers of this dtype and shape (None: any
+    length); NaN is one.
 
-    Masks and imaginary parts are refused. The caller's array is returned itself where it already fits, so do not write
-    to the result.
+    Masks and imaginary parts are refused. The caller's array is returned itself where it already
+    fits, so do not write to the result.
     """
     _check_unmasked(name, value)
     given = np.asanyarray(value)
     if given.dtype.kind not in "biuf":
         raise TypeError(f"{name} must be an array of real numbers, got {shown(given)}")
-    if given.ndim != len(shape) or any(want not in (None, have) for have, want in zip(given.shape, shape, strict=True)):
+    if given.ndim != len(shape) or any(
+        want not in (None, have) for have, want in zip(given.shape, shape, strict=True)
+    ):
         any_length = "n" if len(shape) == 1 else "mnk"
         axes = [any_length[i] if length is None else str(length) for i, length in enumerate(shape)]
         want = f"({', '.join(axes)}{',' * (len(shape) == 1)})"
@@ -157,7 +196,9 @@ def _check_unmasked(name: str, value: object) -> None:
         raise TypeError(f"{name} must not be masked, got {shown(value)}")
 
 
-def array(name: str, value: ArrayLike, *, shape: tuple[int | None, ...], dtype: DTypeLike) -> NDArray[Any]:
+def array(
+    name: str, value: ArrayLike, *, shape: tuple[int | None, ...], dtype: DTypeLike
+) -> NDArray[Any]:
     """Return `value` as `numbers` does, if all of them are finite; a ValueError otherwise."""
     result = numbers(name, value, shape=shape, dtype=dtype)
     if not (finite := np.isfinite(result)).all():
@@ -167,19 +208,27 @@ def array(name: str, value: ArrayLike, *, shape: tuple[int | None, ...], dtype: 
 
 
 def objective_value(name: str, value: object) -> float:
-    """Return whatever has `__float__` as a float, be it NaN; strings, bytes and complex numbers are a TypeError."""
-    if isinstance(value, str | bytes | complex | np.complexfloating) or not isinstance(value, SupportsFloat):
+    """Return whatever has `__float__` as a float, be it NaN; strings, bytes and complex numbers are
+    a TypeError.
+    """
+    if isinstance(value, str | bytes | complex | np.complexfloating) or not isinstance(
+        value, SupportsFloat
+    ):
         raise TypeError(f"{name} must be real numbers, got {shown(value)}")
     return float(value)
 
 
 def detached(value: Any) -> Any:
-    """Return a tensor of PyTorch's as one that NumPy can read: on the host, and without its gradient."""
+    """Return a tensor of PyTorch's as one that NumPy can read: on the host, and without its
+    gradient.
+    """
     return value.detach().cpu() if hasattr(value, "detach") else value
 
 
 def objective_values(name: str, value: Any, count: int) -> NDArray[Any]:
-    """Return `count` values, one in each row, as float64, shape (count,); -inf, which would rank first, is an error."""
+    """Return `count` values, one in each row, as float64, shape (count,); -inf, which would rank
+    first, is an error.
+    """
     value = [detached(one) for one in value] if isinstance(value, list) else detached(value)
     _check_unmasked(name, value)
     given = np.asanyarray(value)
@@ -188,13 +237,24 @@ def objective_values(name: str, value: Any, count: int) -> NDArray[Any]:
     shape = (count, 1) if given.shape == (count, 1) else (count,)
     result = numbers(name, value, shape=shape, dtype=np.float64).reshape(count)
     if np.any(result == -np.inf):
-        raise ValueError(f"{name} must be larger than -inf, got -inf at index {int(np.argmin(result))}")
+        raise ValueError(
+            f"{name} must be larger than -inf, got -inf at index {int(np.argmin(result))}"
+        )
     return result
 
 
 def needs(what: str, extra: str, *packages: str) -> None:
-    """Raise where optional packages, which the `extra` of leamvd brings, are missing; they are not imported."""
-    missing = [name for name in packages if sys.modules.get(name) is None and importlib.util.find_spec(name) is None]
+    """Raise where optional packages, which the `extra` of leamvd brings, are missing; they are not
+    imported.
+    """
+    missing = [
+        name
+        for name in packages
+        if sys.modules.get(name) is None and importlib.util.find_spec(name) is None
+    ]
     if missing:
-        told = f"{what} needs the package{'s'[: len(missing) - 1]} {', '.join(missing)}: pip install leamvd[{extra}]"
+        told = (
+            f"{what} needs the package{'s'[: len(missing) - 1]} {', '.join(missing)}: pip install"
+            f" leamvd[{extra}]"
+        )
         raise ModuleNotFoundError(told, name=missing[0])

@@ -9,7 +9,9 @@ import time
 
 @functools.cache  # one thread for any number of tasks
 def follow(parent: int) -> None:
-    """End this process, from a thread that watches, when the process of this number ends, which has started it."""
+    """End this process, from a thread that watches, when the process of this number ends, which has
+    started it.
+    """
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
@@ -24,12 +26,15 @@ def ended(pid: int) -> bool:
 
 
 def _end_with(parent: int) -> None:
-    if sys.platform == "win32":  # where a dead parent's number stays, and that of a virtual environment is a launcher
+    # where a dead parent's number stays, and that of a virtual environment is a launcher
+    if sys.platform == "win32":
         import ctypes
 
         kernel = ctypes.WinDLL("kernel32")
         kernel.OpenProcess.restype = ctypes.c_void_p
-        kernel.WaitForSingleObject(ctypes.c_void_p(kernel.OpenProcess(0x00100000, False, parent)), 0xFFFFFFFF)
+        kernel.WaitForSingleObject(
+            ctypes.c_void_p(kernel.OpenProcess(0x00100000, False, parent)), 0xFFFFFFFF
+        )
     else:
         while os.getppid() == parent:
             time.sleep(0.1)

@@ -10,18 +10,28 @@ from pathlib import Path
 def read(package: Path) -> dict[str, str]:
     """Return the texts of a package's files, by names that begin with the package's."""
     files = sorted(package.rglob("*.py"))
-    return {path.relative_to(package.parent).as_posix(): path.read_text(encoding="utf-8") for path in files}
+    return {
+        path.relative_to(package.parent).as_posix(): path.read_text(encoding="utf-8")
+        for path in files
+    }
 
 
 def digest(trees: Mapping[str, ast.Module]) -> str:
-    """Return the SHA-256 of the names of sources and of what they compute; docstrings are taken out of them."""
+    """Return the SHA-256 of the names of sources and of what they compute; docstrings are taken out
+    of them.
+    """
     sha256 = hashlib.sha256()
     for name, tree in sorted(trees.items()):
         for node in ast.walk(tree):
-            if isinstance(body := getattr(node, "body", None), list):
-                node.body = [s for s in body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]  # type: ignore[attr-defined]
+            body = getattr(node, "body", None)
+            if isinstance(body, list):
+                node.body = [s for s in body if not _is_text(s)]  # type: ignore[attr-defined]
         sha256.update(f"{name}\n{ast.dump(tree)}\n".encode())
     return sha256.hexdigest()
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 def with_imports(names: Iterable[str], texts: Mapping[str, str]) -> dict[str, ast.Module]:

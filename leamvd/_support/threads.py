@@ -1,4 +1,6 @@
-"""Threads: work on all of them, matrix products on one each, so that results keep their bits on any number."""
+"""Threads: work on all of them, matrix products on one each, so that results keep their bits on any
+number.
+"""
 
 import functools
 import os
@@ -24,10 +26,13 @@ _allowed: ContextVar[int | None] = ContextVar("_allowed", default=None)  # threa
 
 @functools.cache
 def _blas() -> tuple[ThreadpoolController, ThreadpoolController]:
-    """Return the BLAS libraries whose number of threads holds for the thread that sets it, and all others."""
+    """Return the BLAS libraries whose number of threads holds for the thread that sets it, and all
+    others.
+    """
     import scipy.linalg.cython_blas  # noqa: F401  # kernels multiply matrices by SciPy's library: load it before looking
 
-    libraries = ThreadpoolController().select(user_api="blas")  # looks through what is loaded, which takes milliseconds
+    # looks through what is loaded, which takes milliseconds
+    libraries = ThreadpoolController().select(user_api="blas")
     paths: tuple[list[str], list[str]] = [], []
     for library in libraries.info():
         by_thread = library["internal_api"] == "mkl" or library.get("threading_layer") == "openmp"
@@ -37,13 +42,16 @@ def _blas() -> tuple[ThreadpoolController, ThreadpoolController]:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Let a matrix product run on the thread that asks for it, this one or one of `workers`: its bits are fixed.
+    """Let a matrix product run on the thread that asks for it, this one or one of `workers`: its
+    bits are fixed.
 
-    A limit of the whole process is set by the first thread that comes here, and put back by the last one that leaves.
+    A limit of the whole process is set by the first thread that comes here, and put back by the
+    last one that leaves.
     """
     global _inside, _process
     by_thread, by_process = _blas()
-    # to threadpoolctl only the first thread that limits OpenBLAS may: it does nothing for others, without a word
+    # to threadpoolctl only the first thread that limits OpenBLAS may: it does nothing for others,
+    # without a word
     forget_first = functools.partial(OpenBLASController.clear_controlling_thread, force=True)
     with by_thread.limit(limits=1):
         with _lock:
@@ -68,9 +76,11 @@ def workers(n_threads: int) -> ThreadPoolExecutor:
 
 
 def thread_count(n_threads: int | None) -> int:
-    """Return `n_threads`, checked to be at least 1, or the number of processors that this thread may use.
+    """Return `n_threads`, checked to be at least 1, or the number of processors that this thread
+    may use.
 
-    A container's share of processor time counts too: two processors' worth of it on 64 of them are 2.
+    A container's share of processor time counts too: two processors' worth of it on 64 of them are
+    2.
     """
     if n_threads is not None:
         return checks.integer("n_threads", n_threads, at_least=1)
@@ -82,19 +92,24 @@ def thread_count(n_threads: int | None) -> int:
 
 
 def in_threads(work: Callable[[Any], _T], items: Iterable[Any], n_threads: int | None) -> list[_T]:
-    """Return ``work(item)`` for each of the items, in their order, computed on `n_threads` threads."""
+    """Return ``work(item)`` for each of the items, in their order, computed on
+    `n_threads` threads.
+    """
     with workers(thread_count(n_threads)) as pool:
         return list(pool.map(work, items))
 
 
 def in_halves(work: Callable[[slice], object], size: int, pool: Executor | None) -> None:
-    """Call ``work`` for both halves of ``range(size)``, for the second one on a thread of the pool if there is one."""
+    """Call ``work`` for both halves of ``range(size)``, for the second one on a thread of the pool
+    if there is one.
+    """
     first, second = slice(0, size // 2), slice(size // 2, size)
     if pool is None:
         work(first)
         work(second)
         return
-    other = pool.submit(copy_context().run, work, second)  # with this thread's way to treat overflow
+    # with this thread's way to treat overflow
+    other = pool.submit(copy_context().run, work, second)
     try:
         work(first)
     finally:
@@ -103,10 +118,11 @@ def in_halves(work: Callable[[slice], object], size: int, pool: Executor | None)
 
 @functools.cache
 def numba_with_threads() -> Any:
-    """Return Numba, its threads started such that idle ones sleep, unless the environment says otherwise.
+    """Return Numba, its threads started such that idle ones sleep, unless the environment says
+    otherwise.
 
-    By default OpenMP's spin: where other processes want the processors too, a generation took forty times as long.
-    OpenMP reads the variable when it is loaded, which is now.
+    By default OpenMP's spin: where other processes want the processors too, a generation took forty
+    times as long. OpenMP reads the variable when it is loaded, which is now.
     """
     import numba  # as late as this, since it takes a while to import
 
@@ -119,7 +135,8 @@ def numba_with_threads() -> Any:
 
 @contextmanager
 def limited_to(n_threads: int) -> Iterator[None]:
-    """Let this thread take so many threads within the block: one of several tasks at work, here or elsewhere.
+    """Let this thread take so many threads within the block: one of several tasks at work, here or
+    elsewhere.
 
     `thread_count` and Numba go by it, in this thread alone; matrix products run on one thread each.
     """
@@ -136,7 +153,9 @@ def limited_to(n_threads: int) -> Iterator[None]:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C come at the end of a block: within, it would be lost in LLVM's callbacks, or leave pycma half told."""
+    """Let Ctrl-C come at the end of a block: within, it would be lost in LLVM's callbacks, or leave
+    pycma half told.
+    """
     handler, came = signal.getsignal(signal.SIGINT), []
     if not callable(handler) or threading.current_thread() is not threading.main_thread():
         yield

@@ -1,6 +1,8 @@
-"""Render the book: check the executed notebooks, stage the pages, build them with warnings as errors.
+"""Render the book: check the executed notebooks, stage the pages, build them with warnings as
+errors.
 
-Nothing is executed here: papermill runs the notebooks, and this shows what they hold. Needs the extra ``leamvd[book]``.
+Nothing is executed here: papermill runs the notebooks, and this shows what they hold. Needs the
+extra ``leamvd[book]``.
 """
 
 import json
@@ -20,19 +22,24 @@ from leamvd.book.sections import latest, read_section
 def render(results: Path | None = None, output: Path = Path("_build/book")) -> Path:
     """Build the book from a clone's pages and executed notebooks, and return the page to open.
 
-    The latest runs in the folder `results`, of one or all sections, take the place of the clone's own notebooks. The
-    pages are staged and built fresh, in a hidden folder beside `output`, so neither hidden folders of the clone nor an
-    earlier build's pages can matter. An earlier book is replaced when the new one is whole, by renaming.
+    The latest runs in the folder `results`, of one or all sections, take the place of the clone's
+    own notebooks. The pages are staged and built fresh, in a hidden folder beside `output`, so
+    neither hidden folders of the clone nor an earlier build's pages can matter. An earlier book is
+    replaced when the new one is whole, by renaming.
     """
     sources = Path(leamvd.__file__).resolve().parent.parent
     if not (sources / "_config.yml").is_file():
         raise FileNotFoundError(
-            "`leamvd book` needs the pages of a clone, from which leamvd is installed by `pip install -e '.[book]'`: "
-            f"there is no _config.yml in {sources}"
+            "`leamvd book` needs the pages of a clone, from which leamvd is installed by `pip"
+            f" install -e '.[book]'`: there is no _config.yml in {sources}"
         )
-    checks.needs("rendering the book", "book", "jupyter_book", "nbformat", "sphinx", "sphinx_external_toc")
+    checks.needs(
+        "rendering the book", "book", "jupyter_book", "nbformat", "sphinx", "sphinx_external_toc"
+    )
     if output.exists() and any(output.iterdir()) and not (output / ".buildinfo").is_file():
-        raise FileExistsError(f"output must be a new or empty folder, or an earlier book; {output} holds other files")
+        raise FileExistsError(
+            f"output must be a new or empty folder, or an earlier book; {output} holds other files"
+        )
     notebooks = _notebooks(sources, results)
     for path in notebooks:
         check(path)
@@ -47,15 +54,23 @@ def render(results: Path | None = None, output: Path = Path("_build/book")) -> P
 
 
 def _notebooks(sources: Path, results: Path | None) -> list[Path]:
-    """Return the notebooks of the table of contents, or in their places the latest runs in a folder of results."""
+    """Return the notebooks of the table of contents, or in their places the latest runs in a folder
+    of results.
+    """
     from sphinx_external_toc.parsing import parse_toc_yaml
 
-    ours = [sources / f"{page}.ipynb" for page in parse_toc_yaml(sources / "_toc.yml") if page.startswith("notebooks/")]
+    ours = [
+        sources / f"{page}.ipynb"
+        for page in parse_toc_yaml(sources / "_toc.yml")
+        if page.startswith("notebooks/")
+    ]
     if results is None:
         return ours
     runs = [latest(results, path.stem) for path in ours]
     if not any(runs):
-        raise FileNotFoundError(f"results must hold runs of {', '.join(path.stem for path in ours)}, got {results}")
+        raise FileNotFoundError(
+            f"results must hold runs of {', '.join(path.stem for path in ours)}, got {results}"
+        )
     return [run / path.name if run else path for run, path in zip(runs, ours, strict=True)]
 
 
@@ -67,16 +82,26 @@ def _build(sources: Path, notebooks: list[Path], work: Path) -> Path:
         shutil.copy(path, stage)
     for path in notebooks:
         accepted = sources / "tests" / "figures" / "recorded"
-        _stage(path, accepted if path.parent == sources / "notebooks" else path.parent / "figures", stage)
+        _stage(
+            path,
+            accepted if path.parent == sources / "notebooks" else path.parent / "figures",
+            stage,
+        )
     options = ["-q", "-W", "-n", "--keep-going", "--path-output", str(work / "built")]
     program = "from jupyter_book.cli.main import main; main()"
-    environment = os.environ | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(stage))  # Sphinx leaves reports there
+    # Sphinx leaves reports there
+    environment = os.environ | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(stage))
     run = subprocess.run(
         [sys.executable, "-c", program, "build", *options, str(stage)],
-        env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
-    )  # fmt: skip
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
     if run.returncode:
-        raise RuntimeError("the book was not built:\n" + re.sub(r"\x1b\[[0-9;]*m", "", run.stdout))  # without colors
+        # without colors
+        raise RuntimeError("the book was not built:\n" + re.sub(r"\x1b\[[0-9;]*m", "", run.stdout))
     built = work / "built" / "_build" / "html"
     for path in notebooks:  # which a reader downloads from its page, for Jupyter
         shutil.copy(path, built / "_sources" / "notebooks")
@@ -84,22 +109,32 @@ def _build(sources: Path, notebooks: list[Path], work: Path) -> Path:
 
 
 def _stage(notebook: Path, figures: Path, stage: Path) -> None:
-    """Copy a notebook, with a link behind the caption of each figure to the numbers that it plots."""
+    """Copy a notebook, with a link behind the caption of each figure to the
+    numbers that it plots.
+    """
     content = json.loads(notebook.read_text(encoding="utf-8"))
-    values = {name: one.default for name, one in read_section(notebook).parameters.items()}  # in names of figures
+    # in names of figures
+    values = {name: one.default for name, one in read_section(notebook).parameters.items()}
     for folder in ("notebooks", "figures"):
         (stage / folder).mkdir(exist_ok=True)
-    for number, cell in reversed([*enumerate(content["cells"], start=1)]):  # from the end: cells are inserted
+    # from the end: cells are inserted
+    for number, cell in reversed([*enumerate(content["cells"], start=1)]):
         saved = re.search(r'"([\w{}-]+)",\s*output,?\s*\)\s*$', "".join(cell["source"]))
         if saved and (data := figures / f"{saved[1].format(**values)}.json").is_file():
             shutil.copy(data, stage / "figures")
             link = f"[Data of this figure](../figures/{data.name})"
-            below = "".join(content["cells"][number]["source"]) if number < len(content["cells"]) else ""
+            below = (
+                "".join(content["cells"][number]["source"])
+                if number < len(content["cells"])
+                else ""
+            )
             if below.startswith("*"):
                 caption, *others = below.split("\n\n")
                 content["cells"][number]["source"] = "\n\n".join([f"{caption} {link}", *others])
             else:
-                content["cells"].insert(number, {"cell_type": "markdown", "metadata": {}, "source": link})
+                content["cells"].insert(
+                    number, {"cell_type": "markdown", "metadata": {}, "source": link}
+                )
     (stage / "notebooks" / notebook.name).write_text(json.dumps(content), encoding="utf-8")
 
 
@@ -117,8 +152,17 @@ def check(notebook: Path) -> None:
         for output in cell["outputs"]:
             if output["output_type"] == "error":
                 problems.append(f"cell {number} failed with {output['ename']}: {output['evalue']}")
-        drawn = any(kind.startswith("image/") for output in cell["outputs"] for kind in output.get("data", ()))
-        if drawn and not str(cell["metadata"].get("mystnb", {}).get("image", {}).get("alt", "")).strip():
-            problems.append(f"cell {number} shows an image without alternative text (metadata mystnb.image.alt)")
+        drawn = any(
+            kind.startswith("image/")
+            for output in cell["outputs"]
+            for kind in output.get("data", ())
+        )
+        if (
+            drawn
+            and not str(cell["metadata"].get("mystnb", {}).get("image", {}).get("alt", "")).strip()
+        ):
+            problems.append(
+                f"cell {number} shows an image without alternative text (metadata mystnb.image.alt)"
+            )
     if problems:
         raise ValueError(f"{notebook} cannot be shown: {'; '.join(problems)}")

@@ -1,7 +1,8 @@
 """The notebooks as programs: what each one takes, the values it is run with, and how it runs.
 
-``OUTPUT/SECTION/RUN`` holds the executed notebook, tables and figures of one run, ``OUTPUT/SECTION/latest`` names the
-last run, and ``OUTPUT/calls`` holds what was computed. Any of these folders can be deleted.
+``OUTPUT/SECTION/RUN`` holds the executed notebook, tables and figures of one run,
+``OUTPUT/SECTION/latest`` names the last run, and ``OUTPUT/calls`` holds what was computed. Any of
+these folders can be deleted.
 """
 
 import ast
@@ -37,7 +38,9 @@ Values = dict[str, Any]
 # ---- the parameters cell
 
 _TYPE = re.compile(r"(Optional\[)?(list\[)?(int|float|bool|str)\]*")  # papermill knows no `|`
-_LINE = re.compile(rf"(?P<name>\w+): (?P<type>{_TYPE.pattern}) = (?P<default>.+?)(?:  # (?P<description>.*))?")
+_LINE = re.compile(
+    rf"(?P<name>\w+): (?P<type>{_TYPE.pattern}) = (?P<default>.+?)(?:  # (?P<description>.*))?"
+)
 _IMPORT = "from typing import Optional"
 
 
@@ -60,7 +63,8 @@ _KINDS: dict[str, tuple[str, Callable[[str], object]]] = {
 class Parameter(NamedTuple):
     """One line of a notebook's parameters cell: ``name: type = default  # description``.
 
-    A type is ``int``, ``float``, ``bool``, ``str`` or a ``list`` of one of them, ``Optional`` where None is allowed.
+    A type is ``int``, ``float``, ``bool``, ``str`` or a ``list`` of one of them, ``Optional`` where
+    None is allowed.
     """
 
     name: str
@@ -69,25 +73,36 @@ class Parameter(NamedTuple):
     description: str
 
     def parse(self, text: str) -> Any:
-        """Return the value that a text stands for; items of a list are separated by commas, seeds may be ranges.
+        """Return the value that a text stands for; items of a list are separated by commas, seeds
+        may be ranges.
 
         None stands for none: what is not given has its default.
         """
         ((optional, listed, kind),) = _TYPE.findall(self.type)
         words, read = _KINDS[kind]
-        several = ", or several with commas" * bool(listed) + ", or ranges such as 0-9" * (self.name == "seeds")
+        several = ", or several with commas" * bool(listed) + ", or ranges such as 0-9" * (
+            self.name == "seeds"
+        )
         told = f"{self.name} must be {words}{several}, got {(text := text.strip())!r}"
         if text == "None":
             close = "; did you mean 'none'?" if "'none'" in self.description else ""
-            raise ValueError(f"{told}: leave it out for the {'profile' if optional else 'notebook'}'s{close}")
+            raise ValueError(
+                f"{told}: leave it out for the {'profile' if optional else 'notebook'}'s{close}"
+            )
         if not text and not listed:
             raise ValueError(told)
-        if self.name == "dataset" and text not in images.NAMED and (path := Path(text).expanduser()).exists():
+        if (
+            self.name == "dataset"
+            and text not in images.NAMED
+            and (path := Path(text).expanduser()).exists()
+        ):
             return str(path.resolve())
         try:
             if not listed:
                 return read(text)
-            items = (_RANGE.sub(_seeds, text) if self.name == "seeds" else text).strip("[]").split(",")
+            items = (
+                (_RANGE.sub(_seeds, text) if self.name == "seeds" else text).strip("[]").split(",")
+            )
             return [read(item) for item in (item.strip(" '\"") for item in items) if item]
         except (KeyError, TypeError, ValueError):
             raise ValueError(told) from None
@@ -108,7 +123,9 @@ def written(value: object) -> str:
 
 
 def read_parameters(source: str) -> dict[str, Parameter]:
-    """Return the parameters that a cell declares; ValueError if a line is not as `Parameter` describes it."""
+    """Return the parameters that a cell declares; ValueError if a line is not as `Parameter`
+    describes it.
+    """
     parameters = {}
     for line in filter(None, source.removeprefix(_IMPORT).splitlines()):
         if not (parts := _LINE.fullmatch(line)):
@@ -124,18 +141,27 @@ _WHERE = ("output", "n_jobs")  # parameters that decide on no number
 
 
 class Section(NamedTuple):
-    """One notebook: its file, its name on the command line, its title, its parameters and its program."""
+    """One notebook: its file, its name on the command line, its title, its parameters and its
+    program.
+    """
 
     path: Path
     name: str
     title: str
-    modules: tuple[str, ...]  # whose `tables` compute what it shows; none for a notebook that does it all by itself
+    # whose `tables` compute what it shows; none for a notebook that does it all by itself
+    modules: tuple[str, ...]
     parameters: Mapping[str, Parameter]
     program: str  # a digest of its code
 
     def complete(self, values: Values) -> Values:
-        """Return all parameters of a run except where it happens: `values`, or what the notebook has."""
-        return {name: values.get(name, one.default) for name, one in self.parameters.items() if name not in _WHERE}
+        """Return all parameters of a run except where it happens: `values`, or what the notebook
+        has.
+        """
+        return {
+            name: values.get(name, one.default)
+            for name, one in self.parameters.items()
+            if name not in _WHERE
+        }
 
     def profiles(self) -> dict[str, Values]:
         """Return what each profile has for the parameters that are None in the notebook."""
@@ -152,28 +178,45 @@ class Section(NamedTuple):
 def _fields(settings: Any) -> Values:
     """Return the fields of a dataclass, and those of its own dataclasses."""
     fields = vars(settings) if dataclasses.is_dataclass(settings) else {}
-    return fields | {name: value for part in fields.values() for name, value in _fields(part).items()}
+    return fields | {
+        name: value for part in fields.values() for name, value in _fields(part).items()
+    }
 
 
 def load(names: Iterable[str] = (), folder: Path = results.NOTEBOOKS) -> list[Section]:
-    """Return the sections of these names (or file stems), in the book's order; all of them when none is named."""
+    """Return the sections of these names (or file stems), in the book's order; all of them when
+    none is named.
+    """
     sections = [read_section(path) for path in sorted(folder.glob("*.ipynb"))]
-    wanted, known = set(names), {name for section in sections for name in (section.name, section.path.stem)}
+    wanted, known = (
+        set(names),
+        {name for section in sections for name in (section.name, section.path.stem)},
+    )
     for name in sorted(wanted - known):
         raise ValueError(f"no section {name!r}{_suggest(name, known)}")
-    return [section for section in sections if not wanted or wanted & {section.name, section.path.stem}]
+    return [
+        section for section in sections if not wanted or wanted & {section.name, section.path.stem}
+    ]
 
 
 def read_section(path: Path) -> Section:
     """Return the section of a notebook."""
     notebook = json.loads(path.read_text(encoding="utf-8"))
     code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    cells = ["".join(cell["source"]) for cell in code if "parameters" in cell["metadata"].get("tags", [])]
+    cells = [
+        "".join(cell["source"]) for cell in code if "parameters" in cell["metadata"].get("tags", [])
+    ]
     if (entry := notebook["metadata"].get("leamvd")) is None or len(cells) != 1:
-        raise ValueError(f"{path.name} needs one cell tagged `parameters` and the metadata entry `leamvd`")
-    program = hashlib.sha256("\0".join(_program("".join(cell["source"])) for cell in code).encode()).hexdigest()[:12]
+        raise ValueError(
+            f"{path.name} needs one cell tagged `parameters` and the metadata entry `leamvd`"
+        )
+    program = hashlib.sha256(
+        "\0".join(_program("".join(cell["source"])) for cell in code).encode()
+    ).hexdigest()[:12]
     modules = tuple(entry.get("module", "").split())
-    return Section(path, entry["section"], entry["title"], modules, read_parameters(cells[0]), program)
+    return Section(
+        path, entry["section"], entry["title"], modules, read_parameters(cells[0]), program
+    )
 
 
 def _program(source: str) -> str:
@@ -184,12 +227,15 @@ def _program(source: str) -> str:
         return source
 
 
-def requested(sections: Sequence[Section], settings: Iterable[str]) -> list[tuple[Section, list[Values]]]:
-    """Return each section with the sets of values it is to be run with, of those that it has parameters for.
+def requested(
+    sections: Sequence[Section], settings: Iterable[str]
+) -> list[tuple[Section, list[Values]]]:
+    """Return each section with the sets of values it is to be run with, of those that it has
+    parameters for.
 
-    Settings are texts, "name=value". Where a parameter takes one number a text may name several, with commas: the
-    section is run with each, or with the product of them. Where a section has a profile and none is given, it is
-    "quick".
+    Settings are texts, "name=value". Where a parameter takes one number a text may name several,
+    with commas: the section is run with each, or with the product of them. Where a section has a
+    profile and none is given, it is "quick".
     """
     texts, known = {}, {name for section in sections for name in section.parameters}
     for setting in settings:
@@ -208,7 +254,9 @@ def requested(sections: Sequence[Section], settings: Iterable[str]) -> list[tupl
             if name in texts:
                 one_number = parameter.type.removeprefix("Optional[").startswith(("int", "float"))
                 several = texts[name].split(",") if one_number else [texts[name]]
-                runs = checks.several(name, [parameter.parse(one) for one in several], different=True)
+                runs = checks.several(
+                    name, [parameter.parse(one) for one in several], different=True
+                )
                 sets = [values | {name: value} for values in sets for value in runs]
         planned.append((section, sets))
     return planned
@@ -221,12 +269,19 @@ def _suggest(name: str, known: Iterable[str]) -> str:
 # ---- computing
 
 
-def compute(section: Section, values: Values, calls: Path, n_jobs: int = 1) -> tuple[dict[str, Any], Any]:
-    """Return the tables of the section's modules, by their names, and the summary of one that makes it, or None.
+def compute(
+    section: Section, values: Values, calls: Path, n_jobs: int = 1
+) -> tuple[dict[str, Any], Any]:
+    """Return the tables of the section's modules, by their names, and the summary of one that makes
+    it, or None.
 
     What the folder `calls` has is not computed.
     """
-    given, by_module, summary = section.complete(values) | {"folder": calls, "n_jobs": n_jobs}, {}, None
+    given, by_module, summary = (
+        section.complete(values) | {"folder": calls, "n_jobs": n_jobs},
+        {},
+        None,
+    )
     for module in map(importlib.import_module, section.modules):
         by_module[module.__name__] = tables = module.tables(**_accepted(module.tables, given))
         if make := getattr(module, "summary", None):
@@ -243,7 +298,8 @@ def check(section: Section, values: Values) -> None:
     try:
         for module in map(importlib.import_module, section.modules):
             if plan := getattr(module, "planned", None):
-                asked = module.tables if given["profile"] == "recorded" else plan  # which reads what ships
+                # which reads what ships
+                asked = module.tables if given["profile"] == "recorded" else plan
                 asked(**_accepted(asked, given))
             elif given["profile"] != "recorded":
                 results.profile(given["profile"], module.PROFILES)
@@ -252,19 +308,27 @@ def check(section: Section, values: Values) -> None:
 
 
 def _accepted(function: Callable[..., Any], values: Values) -> Values:
-    """Return the values that a function has parameters for; one that takes any takes all that decide on numbers."""
+    """Return the values that a function has parameters for; one that takes any takes all that
+    decide on numbers.
+    """
     parameters = inspect.signature(function).parameters
     any_other = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
-    return {n: v for n, v in values.items() if n in parameters or (any_other and n not in ("folder", *_WHERE))}
+    return {
+        n: v
+        for n, v in values.items()
+        if n in parameters or (any_other and n not in ("folder", *_WHERE))
+    }
 
 
 # ---- runs
 
 
 def about(section: Section, values: Values) -> dict[str, Any]:
-    """Return the content of ``run.json``: what decides on a run's results, the command that makes it, and its name.
+    """Return the content of ``run.json``: what decides on a run's results, the command that makes
+    it, and its name.
 
-    A run is named after its profile, what was changed, and a digest of all that decides. Its folder has that name.
+    A run is named after its profile, what was changed, and a digest of all that decides. Its folder
+    has that name.
     """
     parameters = section.complete(values)
     data = [path.read_bytes() for path in sorted(results.ARCHIVE.glob("*/provenance.json"))]
@@ -285,7 +349,9 @@ def about(section: Section, values: Values) -> dict[str, Any]:
         "processor": get_host_cpu_name(),
     }
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:8]
-    title = "-".join([changed.pop("profile", "run"), *(f"{name}={text}" for name, text in changed.items())])
+    title = "-".join(
+        [changed.pop("profile", "run"), *(f"{name}={text}" for name, text in changed.items())]
+    )
     return {"run": f"{re.sub(r'[^A-Za-z0-9_.,=+-]+', '-', title)[:70]}-{digest}", **content}
 
 
@@ -297,10 +363,12 @@ def latest(output: Path, stem: str) -> Path | None:
 
 
 def run(section: Section, values: Values, output: Path, *, n_jobs: int = 1) -> tuple[Path, bool]:
-    """Compute a section and execute its notebook; return the run's folder, and whether the same had been run before.
+    """Compute a section and execute its notebook; return the run's folder, and whether the same had
+    been run before.
 
-    Then nothing is done. The folder is made next to its place and renamed when it is whole. When a cell fails or the
-    kernel dies, a `RuntimeError` says so, and the partial notebook stays where it is until the same is run again.
+    Then nothing is done. The folder is made next to its place and renamed when it is whole. When a
+    cell fails or the kernel dies, a `RuntimeError` says so, and the partial notebook stays where it
+    is until the same is run again.
     """
     checks.needs("running a notebook", "book", "ipykernel", "nbformat", "papermill")
     output, made = output.resolve(), about(section, values)
@@ -311,7 +379,8 @@ def run(section: Section, values: Values, output: Path, *, n_jobs: int = 1) -> t
             shutil.rmtree(left, ignore_errors=True)
     if not (finished := folder.is_dir()):
         calls = Path(os.environ.get(results.STORE, output / "calls")).resolve()
-        with warnings.catch_warnings(action="ignore", category=OptimizeWarning):  # of settings: `check` has told them
+        # of settings: `check` has told them
+        with warnings.catch_warnings(action="ignore", category=OptimizeWarning):
             by_module, summary = compute(section, values, calls, n_jobs)
         for module, tables in by_module.items():
             place = work / "tables" / (module.rpartition(".")[2] if len(by_module) > 1 else "")
@@ -344,19 +413,33 @@ def _execute(section: Section, values: Values, work: Path, calls: Path) -> None:
     given = section.complete(values) | {"output": "."}
     imports = [_IMPORT, ""] if cell.source.startswith(_IMPORT) else []
     known = section.parameters.values()
-    lines = (f"{p.name}: {p.type} = {given.get(p.name, p.default)!r}  # {p.description}" for p in known)
+    lines = (
+        f"{p.name}: {p.type} = {given.get(p.name, p.default)!r}  # {p.description}" for p in known
+    )
     cell.source = "\n".join([*imports, *lines])
     nbformat.write(content, notebook)
     path = str(notebook).replace("{", "{{").replace("}", "}}")  # papermill formats it
-    options = {"kernel_name": "python3", "language": "python", "progress_bar": False, "record_timing": False}
+    options = {
+        "kernel_name": "python3",
+        "language": "python",
+        "progress_bar": False,
+        "record_timing": False,
+    }
     try:
         with _environment(calls):  # without the kernel's own notes
-            papermill.execute_notebook(path, path, cwd=work, extra_arguments=["--log-level=CRITICAL"], **options)
-    except (papermill.PapermillExecutionError, RuntimeError) as error:  # the latter where the kernel dies
+            papermill.execute_notebook(
+                path, path, cwd=work, extra_arguments=["--log-level=CRITICAL"], **options
+            )
+    # the latter where the kernel dies
+    except (papermill.PapermillExecutionError, RuntimeError) as error:
         if isinstance(error.__context__, KeyboardInterrupt):  # after which nbclient cleans up
             raise error.__context__ from None
         failed: Any = isinstance(error, papermill.PapermillExecutionError) and error
-        text = f"cell In [{failed.exec_count}]: {failed.ename}: {failed.evalue}" if failed else "the kernel died"
+        text = (
+            f"cell In [{failed.exec_count}]: {failed.ename}: {failed.evalue}"
+            if failed
+            else "the kernel died"
+        )
         raise RuntimeError(f"{section.path.stem}, {text}\npartial notebook: {notebook}") from None
     content = nbformat.read(notebook, 4)
     for part in (content, *content.cells):
@@ -366,16 +449,21 @@ def _execute(section: Section, values: Values, work: Path, calls: Path) -> None:
 
 @contextlib.contextmanager
 def _environment(calls: Path) -> Iterator[None]:
-    """Set what the kernel finds in its environment: no settings or kernels of the user, nothing that is kept there."""
+    """Set what the kernel finds in its environment: no settings or kernels of the user, nothing
+    that is kept there.
+    """
     before = dict(os.environ)
-    with tempfile.TemporaryDirectory(prefix="leamvd-jupyter-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(
+        prefix="leamvd-jupyter-", ignore_cleanup_errors=True
+    ) as folder:
         jupyter = ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
         os.environ |= dict.fromkeys(jupyter, folder) | {
             "JUPYTER_PATH": "",
             "JUPYTER_PREFER_ENV_PATH": "1",  # the kernel that this environment brings comes first
             results.STORE: str(calls),
             "TQDM_DISABLE": "1",  # everything is computed by now, and a notebook keeps no bar
-            "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # whatever the caller's shell asks for
+            # whatever the caller's shell asks for
+            "MPLBACKEND": "module://matplotlib_inline.backend_inline",
             "PYDEVD_DISABLE_FILE_VALIDATION": "1",  # silences the debugger's advice
         }
         if data := before.get("LEAMVD_DATA_DIR"):  # relative to where the caller stands

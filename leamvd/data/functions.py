@@ -11,7 +11,8 @@ import numpy as np
 from leamvd._support import checks
 from leamvd._support.compile import Array
 
-Objective = Callable[[Array], Array]  # takes points (m, n), returns their values (m,); lower is better
+# takes points (m, n), returns their values (m,); lower is better
+Objective = Callable[[Array], Array]
 
 
 def sphere(X: Array) -> Array:
@@ -25,13 +26,19 @@ def ellipsoid(X: Array) -> Array:
 
 
 def rosenbrock(X: Array) -> Array:
-    """Return the sum of 100 (y_(i+1) - y_i^2)^2 + (1 - y_i)^2 of every row, y = x + 1: the optimum is zero."""
+    """Return the sum of 100 (y_(i+1) - y_i^2)^2 + (1 - y_i)^2 of every row, y = x + 1: the optimum
+    is zero.
+    """
     Y = X + 1
-    return np.asarray((100 * (Y[..., 1:] - Y[..., :-1] ** 2) ** 2 + (1 - Y[..., :-1]) ** 2).sum(axis=-1))
+    return np.asarray(
+        (100 * (Y[..., 1:] - Y[..., :-1] ** 2) ** 2 + (1 - Y[..., :-1]) ** 2).sum(axis=-1)
+    )
 
 
 def rastrigin(X: Array) -> Array:
-    """Return the sum of x_i^2 + 10 (1 - cos 2 pi x_i) of every row: local optima near all integers."""
+    """Return the sum of x_i^2 + 10 (1 - cos 2 pi x_i) of every row: local
+    optima near all integers.
+    """
     return np.asarray((X**2 + 10 * (1 - np.cos(2 * np.pi * X))).sum(axis=-1))
 
 
@@ -41,10 +48,13 @@ def ackley(X: Array) -> Array:
     return np.asarray(20 * (1 - np.exp(-far)) + np.e - np.exp(near))
 
 
-FUNCTIONS: dict[str, Objective] = {f.__name__: f for f in (sphere, ellipsoid, rosenbrock, rastrigin, ackley)}
+FUNCTIONS: dict[str, Objective] = {
+    f.__name__: f for f in (sphere, ellipsoid, rosenbrock, rastrigin, ackley)
+}
 """All have their minimum, zero, at zero."""
 
-USUAL = ("sphere", "ellipsoid", "rosenbrock", "rastrigin")  # those that readings and longer searches are compared on
+# those that readings and longer searches are compared on
+USUAL = ("sphere", "ellipsoid", "rosenbrock", "rastrigin")
 
 BBOB = "bbob-f"  # how names of functions of the suite bbob-largescale begin
 
@@ -52,11 +62,12 @@ LIMIT = 5.0  # start solutions are drawn within [-5, 5]^n, optima within four fi
 
 
 def problem(name: str, n_var: int, seed: int) -> tuple[Array, Objective]:
-    """Return a start solution, uniform in [-5, 5]^n, and a function whose optimum was moved into [-4, 4]^n.
+    """Return a start solution, uniform in [-5, 5]^n, and a function whose optimum was moved into
+    [-4, 4]^n.
 
-    Both are the same for all methods of a seed. Zero is in their midst, so factors, which act in proportion to the
-    distance from it, still have about the right size (item R17).
-    "bbob-f10", say, is a function of COCO's suite bbob-largescale (Varelas et al. 2020), its instance seed + 1.
+    Both are the same for all methods of a seed. Zero is in their midst, so factors, which act in
+    proportion to the distance from it, still have about the right size (item R17). "bbob-f10", say,
+    is a function of COCO's suite bbob-largescale (Varelas et al. 2020), its instance seed + 1.
     """
     rng = np.random.default_rng([seed, n_var])
     x0, optimum = rng.uniform(-LIMIT, LIMIT, n_var), rng.uniform(-0.8 * LIMIT, 0.8 * LIMIT, n_var)
@@ -71,10 +82,11 @@ def _bbob(function: int, n_var: int, instance: int) -> Objective:
     checks.needs("functions of bbob-largescale", "coco", "cocoex")
     import cocoex
 
-    coco = cocoex.Suite("bbob-largescale", "", f"dimensions:{n_var}").get_problem_by_function_dimension_instance(
-        function, n_var, instance
-    )
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):  # COCO tells the optimum in a file alone
+    coco = cocoex.Suite(
+        "bbob-largescale", "", f"dimensions:{n_var}"
+    ).get_problem_by_function_dimension_instance(function, n_var, instance)
+    # COCO tells the optimum in a file alone
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         coco._best_parameter("print")
         least = coco(np.loadtxt("._bbob_problem_best_parameter.txt"))
     return lambda X: np.array([coco(x) for x in X]) - least
@@ -90,9 +102,11 @@ def griewank(X: Array) -> Array:
 
 
 def schwefel(X: Array) -> Array:
-    """Return Schwefel's sum of -z_i sin sqrt(abs z_i), z = x + 420.97, of every row, continued beyond abs z_i = 500.
+    """Return Schwefel's sum of -z_i sin sqrt(abs z_i), z = x + 420.97, of every row, continued
+    beyond abs z_i = 500.
 
-    There the function is mirrored, and (abs z_i - 500)^2 / (10,000 n) is added, as in the CEC 2014 competition.
+    There the function is mirrored, and (abs z_i - 500)^2 / (10,000 n) is added, as in the CEC 2014
+    competition.
     """
     Z = X + _SCHWEFEL
     Y, beyond = _mirrored(Z)
@@ -107,7 +121,12 @@ def _rastrigin_gradient(X: Array) -> Array:
 def _ackley_gradient(X: Array) -> Array:
     n, length = X.shape[-1], np.sqrt((X**2).mean(axis=-1, keepdims=True))
     far = 4 * np.exp(-0.2 * length) * X / np.where(length > 0, length, 1)
-    near = 2 * np.pi * np.sin(2 * np.pi * X) * np.exp(np.cos(2 * np.pi * X).mean(axis=-1, keepdims=True))
+    near = (
+        2
+        * np.pi
+        * np.sin(2 * np.pi * X)
+        * np.exp(np.cos(2 * np.pi * X).mean(axis=-1, keepdims=True))
+    )
     return np.asarray((far + near) / n)
 
 
@@ -128,7 +147,9 @@ _SCHWEFEL = 420.9687462275036  # where Schwefel's function has its minimum
 
 
 def _mirrored(Z: Array) -> tuple[Array, Array]:
-    """Return where Schwefel's function is evaluated in the place of `Z`, and by how much `Z` is beyond its domain."""
+    """Return where Schwefel's function is evaluated in the place of `Z`, and by how much `Z` is
+    beyond its domain.
+    """
     beyond = Z - np.clip(Z, -500, 500)
     inside = np.sign(Z) * (500 - np.mod(np.abs(Z), 500))
     return np.where(beyond == 0, Z, inside), beyond
@@ -151,6 +172,10 @@ MULTIMODAL = {
 
 
 def in_unit_cube(name: str, optimum: Array) -> tuple[Objective, Objective]:
-    """Return a function of `MULTIMODAL` and its gradient on the unit cube, with its minimum at `optimum`, (n,)."""
+    """Return a function of `MULTIMODAL` and its gradient on the unit cube, with its minimum at
+    `optimum`, (n,).
+    """
     value, gradient, half = MULTIMODAL[name]
-    return lambda U: value(2 * half * (U - optimum)), lambda U: 2 * half * gradient(2 * half * (U - optimum))
+    return lambda U: value(
+        2 * half * (U - optimum)
+    ), lambda U: 2 * half * gradient(2 * half * (U - optimum))

@@ -1,4 +1,6 @@
-"""Handwritten digits: MNIST, scikit-learn's embedded digits or files of one's own, resized and binarized."""
+"""Handwritten digits: MNIST, scikit-learn's embedded digits or files of one's own, resized and
+binarized.
+"""
 
 import glob
 import gzip
@@ -20,7 +22,8 @@ from leamvd.data.mnist import MNIST_SHA256, N_TRAIN, DataError, fetch_mnist, idx
 
 NAMED = ("digits", "mnist")
 POOLING = ("mean", "center")
-EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")  # of torchvision's ImageFolder
+# of torchvision's ImageFolder
+EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 
 _BLOCK = 4096  # images resized at once: bounds the memory of the float64 copies
 
@@ -35,12 +38,14 @@ class Dataset(NamedTuple):
     train_labels, test_labels : NDArray[np.int64], shape (n_train,) and (n_test,)
         The class of each image.
     checksum : str
-        SHA-256 of the source. For files: of the list that ``sha256sum`` prints for them, sorted by their paths in the
-        folder, MNIST's gzipped; for the embedded digits: of all gray levels, then all labels, one byte each.
+        SHA-256 of the source. For files: of the list that ``sha256sum`` prints for them, sorted by
+        their paths in the folder, MNIST's gzipped; for the embedded digits: of all gray levels,
+        then all labels, one byte each.
     side : int
         Pixels along one side of an image.
     class_names : tuple of str
-        The name of each label, from 0 on, where a source has names: those of the folders of a folder of images.
+        The name of each label, from 0 on, where a source has names: those of the folders of a
+        folder of images.
     """
 
     train: NDArray[Any]
@@ -54,7 +59,8 @@ class Dataset(NamedTuple):
 
 class _Source(NamedTuple):
     name: str
-    parts: Sequence[tuple[NDArray[Any], NDArray[Any]]]  # train, test: (n, side * side), and n labels
+    # train, test: (n, side * side), and n labels
+    parts: Sequence[tuple[NDArray[Any], NDArray[Any]]]
     white: int  # the highest gray level
     checksum: str
     class_names: tuple[str, ...] = ()
@@ -76,28 +82,31 @@ def load(
     Parameters
     ----------
     source : str or Path
-        "digits": scikit-learn's 1,797 embedded digits (8 x 8), needs no network. Every fifth image of the stable sort
-        by class is a test image: 1,437 for training and 360 for testing, whatever the seed.
-        "mnist": the folder that `fetch_mnist` finds or fills.
-        A folder with images in ``train/CLASS`` and ``test/CLASS``, as for torchvision's ImageFolder: labels are places
-        in the sorted names of the classes. What is hidden is left out, colors become gray, transparent pixels white;
-        images are turned as they say.
-        A folder with four IDX files under MNIST's names, gzipped or not (Fashion-MNIST, say).
-        An ``.npz`` file with ``x_train``, ``y_train``, ``x_test`` and ``y_test``, as Keras has MNIST: images of shape
-        (n, side, side), uint8 with white at 255, bool with white at True, or floats in [0, 1], and labels.
+        "digits": scikit-learn's 1,797 embedded digits (8 x 8), needs no network. Every fifth image
+        of the stable sort by class is a test image: 1,437 for training and 360 for testing,
+        whatever the seed. "mnist": the folder that `fetch_mnist` finds or fills. A folder with
+        images in ``train/CLASS`` and ``test/CLASS``, as for torchvision's ImageFolder: labels are
+        places in the sorted names of the classes. What is hidden is left out, colors become gray,
+        transparent pixels white; images are turned as they say. A folder with four IDX files under
+        MNIST's names, gzipped or not (Fashion-MNIST, say). An ``.npz`` file with ``x_train``,
+        ``y_train``, ``x_test`` and ``y_test``, as Keras has MNIST: images of shape (n, side, side),
+        uint8 with white at 255, bool with white at True, or floats in [0, 1], and labels.
     side : int
         Side of the images, made by `resize`: 28 and 7 in the paper.
     pooling : {"mean", "center"}
-        Item E4: what stands for a block of pixels in a smaller image, their mean or the one at the center.
+        Item E4: what stands for a block of pixels in a smaller image, their mean or the one at the
+        center.
     binarize : {"gray", "threshold", "bernoulli"}
-        Item E3: gray levels divided by white; 1 where that is at least 0.5; or 1 with that probability.
+        Item E3: gray levels divided by white; 1 where that is at least 0.5; or 1 with that
+        probability.
     n_train : int or None
-        Size of a subset of training images, drawn without replacement and kept in the source's order; None takes all.
-        With one seed a smaller subset is part of a larger one.
+        Size of a subset of training images, drawn without replacement and kept in the source's
+        order; None takes all. With one seed a smaller subset is part of a larger one.
     image_set : int
         Which of the disjoint subsets of so many training images.
     seed : int
-        Seed of the subsets and of the Bernoulli samples; training and test images have streams of their own.
+        Seed of the subsets and of the Bernoulli samples; training and test images have streams of
+        their own.
     dtype : {"float32", "float64"}
         Type of the pixels.
 
@@ -129,21 +138,34 @@ def load(
         subset_rng, bits_rng = rng.spawn(2)
         if n is not None:
             if n > len(images):
-                raise ValueError(f"n_train must be at most the {len(images)} images of {data.name}, got {n}")
+                raise ValueError(
+                    f"n_train must be at most the {len(images)} images of {data.name}, got {n}"
+                )
             if (first + 1) * n > len(images):
-                raise ValueError(f"image_set must be below {len(images) // n} for {n} of {len(images)}, got {first}")
+                raise ValueError(
+                    f"image_set must be below {len(images) // n} for {n} of {len(images)}, got"
+                    f" {first}"
+                )
             chosen = np.sort(subset_rng.permutation(len(images))[first * n : (first + 1) * n])
             images, labels = images[chosen], labels[chosen]
         blocks = np.split(images, range(_BLOCK, len(images), _BLOCK))
-        levels = images if images.shape[1] == side**2 else np.concatenate([resize(b, side, pooling) for b in blocks])
-        parts.append((_binarize(levels, data.white, binarize, bits_rng, dtype), labels.astype(np.int64)))
+        levels = (
+            images
+            if images.shape[1] == side**2
+            else np.concatenate([resize(b, side, pooling) for b in blocks])
+        )
+        parts.append(
+            (_binarize(levels, data.white, binarize, bits_rng, dtype), labels.astype(np.int64))
+        )
 
     (train, train_labels), (test, test_labels) = parts
     return Dataset(train, train_labels, test, test_labels, data.checksum, side, data.class_names)
 
 
 def known(source: str | Path) -> tuple[str, int]:
-    """Return the checksum of a data set and the number of its training images; MNIST's without its files."""
+    """Return the checksum of a data set and the number of its training images; MNIST's without its
+    files.
+    """
     if source == "mnist":
         return _checksum(MNIST_SHA256), N_TRAIN
     data = _checked(source)
@@ -151,10 +173,15 @@ def known(source: str | Path) -> tuple[str, int]:
 
 
 def _checked(source: str | Path) -> _Source:
-    """Return a data set; a DataError where its bytes are zeros and ones, which would be nearly black gray levels."""
+    """Return a data set; a DataError where its bytes are zeros and ones, which would be nearly
+    black gray levels.
+    """
     data = _read(source)
     if data.white == 255 and max(images.max() for images, _ in data.parts) == 1:
-        raise DataError(f"{data.name} has gray levels of 0 and 1 alone, and in bytes white is 255: multiply them by it")
+        raise DataError(
+            f"{data.name} has gray levels of 0 and 1 alone, and in bytes white is 255: multiply"
+            " them by it"
+        )
     return data
 
 
@@ -165,7 +192,9 @@ def _read(source: str | Path) -> _Source:
     if source == "":  # which a path takes for the folder that one is in
         raise DataError(f"there is no data set '': {named}")
     if source == "mnist":  # unpacked or not
-        return _read_idx(fetch_mnist(progress=sys.stderr.isatty()).resolve())._replace(checksum=known(source)[0])
+        return _read_idx(fetch_mnist(progress=sys.stderr.isatty()).resolve())._replace(
+            checksum=known(source)[0]
+        )
     path = Path(source).expanduser().resolve()
     if path.is_dir():
         return _read_images(path) if (path / "train").is_dir() else _read_idx(path)
@@ -181,23 +210,24 @@ def _checksum(digests: Mapping[str, str]) -> str:
 
 
 def resize(images: ArrayLike, side: int, pooling: str = "mean") -> NDArray[np.float64]:
-    r"""Resize square images: by exact area averaging to fewer pixels, by linear interpolation to more.
+    r"""Resize square images: by exact area averaging to fewer pixels, by linear interpolation to
+    more.
 
-    An image of n x n pixels is a function x on the unit square that is constant on each pixel. A new pixel of a smaller
-    image is the mean of x over the new pixel's square,
+    An image of n x n pixels is a function x on the unit square that is constant on each pixel. A
+    new pixel of a smaller image is the mean of x over the new pixel's square,
 
     .. math:: y_{ij} = s^2 \sum_{k, l} L_{ik} \, x_{kl} \, L_{jl},
 
-    where s is the new side and :math:`L_{ik}` the length that the intervals [i/s, (i+1)/s] and [k/n, (k+1)/n] share.
-    Where s divides n this is the mean of blocks (item E4: 28 to 7 by blocks of 4 x 4), and for any s it keeps
-    the mean of the image. The lengths are taken in units of 1/(n s), so that whole gray levels are summed exactly and
-    the result is the same bits on any machine.
+    where s is the new side and :math:`L_{ik}` the length that the intervals [i/s, (i+1)/s] and
+    [k/n, (k+1)/n] share. Where s divides n this is the mean of blocks (item E4: 28 to 7 by blocks
+    of 4 x 4), and for any s it keeps the mean of the image. The lengths are taken in units of 1/(n
+    s), so that whole gray levels are summed exactly and the result is the same bits on any machine.
 
-    With ``pooling="center"`` the new pixel is the value of x at the center of the new pixel's square; of a block with
-    an even number of pixels that is the one below and right of the center.
+    With ``pooling="center"`` the new pixel is the value of x at the center of the new pixel's
+    square; of a block with an even number of pixels that is the one below and right of the center.
 
-    A larger image is interpolated linearly along both axes between the centers of the old pixels and constant beyond
-    the outermost centers.
+    A larger image is interpolated linearly along both axes between the centers of the old pixels
+    and constant beyond the outermost centers.
 
     Parameters
     ----------
@@ -216,14 +246,17 @@ def resize(images: ArrayLike, side: int, pooling: str = "mean") -> NDArray[np.fl
     Raises
     ------
     ValueError
-        There are no rows, they are not square images, or a pixel is not finite; or there is no such pooling.
+        There are no rows, they are not square images, or a pixel is not finite; or there is no such
+        pooling.
     """
     side = checks.integer("side", side, at_least=1)
     checks.choice("pooling", pooling, POOLING)
     rows = checks.array("images", images, shape=(None, None), dtype=np.float64)
     old = math.isqrt(rows.shape[1])
     if rows.size == 0 or old**2 != rows.shape[1]:
-        raise ValueError(f"images must be rows with a square number of pixels, got shape {rows.shape}")
+        raise ValueError(
+            f"images must be rows with a square number of pixels, got shape {rows.shape}"
+        )
     if side == old:
         return rows.copy()
     pictures = rows.reshape(-1, old, old)
@@ -238,7 +271,9 @@ def resize(images: ArrayLike, side: int, pooling: str = "mean") -> NDArray[np.fl
     else:
         from scipy import ndimage
 
-        resized = ndimage.zoom(pictures, (1, side / old, side / old), order=1, mode="nearest", grid_mode=True)
+        resized = ndimage.zoom(
+            pictures, (1, side / old, side / old), order=1, mode="nearest", grid_mode=True
+        )
     # a mean may leave the range of its terms by a rounding
     return resized.reshape(-1, side**2).clip(rows.min(), rows.max())
 
@@ -247,18 +282,23 @@ def _read_images(folder: Path) -> _Source:
     checks.needs("a folder of images", "paper", "PIL")
     classes, side, digests, parts = list[str](), 0, {}, []
     for part in (folder / "train", folder / "test"):
-        # in ImageFolder's order, the same on any file system; `glob` follows links and leaves out what is hidden
+        # in ImageFolder's order, the same on any file system; `glob` follows links and leaves out
+        # what is hidden
         found = map(Path, glob.glob("*/**/*.*", root_dir=part, recursive=True))  # noqa: PTH207
         images = [path for path in found if path.suffix.lower() in EXTENSIONS]
         images.sort(key=lambda path: (path.parts[0], path.parent.as_posix(), path.name))
         names = [path.parts[0] for path in images]
         if empty := {path.name for path in part.glob("[!.]*/")} - {*names}:
-            raise DataError(f"{part / min(empty)} holds no images, files that end in {', '.join(EXTENSIONS)}")
+            raise DataError(
+                f"{part / min(empty)} holds no images, files that end in {', '.join(EXTENSIONS)}"
+            )
         if not images:
             raise DataError(f"{part} must be a folder with a folder of images for each class")
         classes = classes or sorted({*names})
         if unknown := {*names} - {*classes}:
-            raise DataError(f"{part / min(unknown)} is of a class that {folder / 'train'} does not have")
+            raise DataError(
+                f"{part / min(unknown)} is of a class that {folder / 'train'} does not have"
+            )
         rows = []
         for path in (part / path for path in images):
             pixels, digests[path.relative_to(folder).as_posix()] = _read_gray(path, side)
@@ -269,7 +309,9 @@ def _read_images(folder: Path) -> _Source:
 
 
 def _read_gray(path: Path, side: int) -> tuple[NDArray[np.uint8], str]:
-    """Return an image's gray levels, shape (side * side,), and the SHA-256 of its file; a side of 0 is any."""
+    """Return an image's gray levels, shape (side * side,), and the SHA-256 of its file; a side of 0
+    is any.
+    """
     from PIL import Image, ImageOps
 
     with _reading(path), Image.open(io.BytesIO(content := path.read_bytes())) as image:
@@ -279,7 +321,9 @@ def _read_gray(path: Path, side: int) -> tuple[NDArray[np.uint8], str]:
         ImageOps.exif_transpose(image, in_place=True)
         if image.size != (side or image.width,) * 2:
             size = f"{side} x {side}" if side else "square"
-            raise ValueError(f"images must all be {size}, got {image.width} x {image.height} pixels")
+            raise ValueError(
+                f"images must all be {size}, got {image.width} x {image.height} pixels"
+            )
         if image.mode[0] in "IF":  # clipped otherwise
             raise ValueError(f"pixels must have 8 bits a color, got mode {image.mode}")
         white = Image.new("RGBA", image.size, "white")
@@ -290,8 +334,13 @@ def _read_gray(path: Path, side: int) -> tuple[NDArray[np.uint8], str]:
 def _read_npz(path: Path) -> _Source:
     # one type, that of training images
     side, types, parts = None, ["uint8", "bool", "float16", "float32", "float64"], []
-    with _reading(path), np.lib.npyio.NpzFile(io.BytesIO(content := path.read_bytes()), allow_pickle=False) as file:
-        if missing := [name for name in ("x_train", "y_train", "x_test", "y_test") if name not in file]:
+    with (
+        _reading(path),
+        np.lib.npyio.NpzFile(io.BytesIO(content := path.read_bytes()), allow_pickle=False) as file,
+    ):
+        if missing := [
+            name for name in ("x_train", "y_train", "x_test", "y_test") if name not in file
+        ]:
             raise ValueError(f"it has no {' and no '.join(missing)}")
         for part in ("train", "test"):
             images, labels = (np.asarray(file[f"{name}_{part}"]) for name in "xy")
@@ -301,7 +350,9 @@ def _read_npz(path: Path) -> _Source:
             if not images.size:
                 raise ValueError(f"x_{part} has no pixels")
             if types[0].startswith("float") and not 0 <= images.min() <= images.max() <= 1:
-                raise ValueError(f"x_{part} must lie in [0, 1], got {images.min()} to {images.max()}")
+                raise ValueError(
+                    f"x_{part} must lie in [0, 1], got {images.min()} to {images.max()}"
+                )
             most = np.iinfo(np.int64).max
             if (
                 labels.dtype.kind not in "iu"
@@ -309,7 +360,9 @@ def _read_npz(path: Path) -> _Source:
                 or not 0 <= labels.min() <= labels.max() <= most
             ):
                 have = f"{labels.size}: {checks.shown(labels)}"
-                raise ValueError(f"y_{part} must be {len(images)} whole numbers >= 0 and <= {most}, got {have}")
+                raise ValueError(
+                    f"y_{part} must be {len(images)} whole numbers >= 0 and <= {most}, got {have}"
+                )
             parts.append((images.reshape(len(images), -1), labels.ravel()))
     checksum = _checksum({path.name: hashlib.sha256(content).hexdigest()})
     return _Source(path.name, parts, 255 if types == ["uint8"] else 1, checksum)
@@ -330,14 +383,19 @@ def _read_idx(folder: Path) -> _Source:
         arrays = []
         for name, axes in ((f"{part}-images-idx3-ubyte", 3), (f"{part}-labels-idx1-ubyte", 1)):
             if (path := idx_file(folder, name)) is None:
-                raise DataError(f"{folder} has neither {name}, gzipped or not, nor a folder 'train' of images by class")
+                raise DataError(
+                    f"{folder} has neither {name}, gzipped or not, nor a folder 'train' of images"
+                    " by class"
+                )
             content = path.read_bytes()
             digests[path.name] = hashlib.sha256(content).hexdigest()
             arrays.append(_parse_idx(content, axes, path))
         images, labels = arrays
         if len(images) != len(labels):
             counts = f"{len(images)} images but {len(labels)} labels"
-            raise DataError(f"{folder} has {counts} in its {part}-* files: they do not belong together")
+            raise DataError(
+                f"{folder} has {counts} in its {part}-* files: they do not belong together"
+            )
         parts.append((images, labels))
     shapes = [images.shape[1:] for images, _ in parts]
     if len({side for shape in shapes for side in shape}) > 1:
@@ -348,7 +406,9 @@ def _read_idx(folder: Path) -> _Source:
 
 
 def _parse_idx(content: bytes, axes: int, path: Path) -> NDArray[np.uint8]:
-    """Parse an IDX file: two zero bytes, 8 (unsigned bytes), the number of axes, their lengths, the values."""
+    """Parse an IDX file: two zero bytes, 8 (unsigned bytes), the number of axes, their lengths, the
+    values.
+    """
     again = "copy or download the file again"
     if content.startswith(b"\x1f\x8b"):
         try:
@@ -360,7 +420,10 @@ def _parse_idx(content: bytes, axes: int, path: Path) -> NDArray[np.uint8]:
         raise DataError(f"{path} is not an IDX file of unsigned bytes with {axes} axes: {again}")
     shape = tuple(int(n) for n in np.frombuffer(content, ">u4", count=axes, offset=4))
     if 0 in shape or len(content) != header + math.prod(shape):
-        have = f"{len(content) - header} values where its header announces {' x '.join(map(str, shape))}"
+        have = (
+            f"{len(content) - header} values where its header announces"
+            f" {' x '.join(map(str, shape))}"
+        )
         raise DataError(f"{path} holds {have}: {again}")
     return np.frombuffer(content, np.uint8, offset=header).reshape(shape)
 
@@ -373,10 +436,17 @@ def _digits() -> _Source:
     test = np.zeros(len(labels), bool)
     test[np.argsort(labels, kind="stable")[::5]] = True
     parts = [(images[~test], labels[~test]), (images[test], labels[test])]
-    return _Source("scikit-learn digits", parts, 16, hashlib.sha256(images.tobytes() + labels.tobytes()).hexdigest())
+    return _Source(
+        "scikit-learn digits",
+        parts,
+        16,
+        hashlib.sha256(images.tobytes() + labels.tobytes()).hexdigest(),
+    )
 
 
-def _binarize(levels: NDArray[Any], white: int, how: str, rng: np.random.Generator, dtype: str) -> NDArray[Any]:
+def _binarize(
+    levels: NDArray[Any], white: int, how: str, rng: np.random.Generator, dtype: str
+) -> NDArray[Any]:
     if how == "threshold":
         pixels: NDArray[Any] = levels >= white / 2
     elif how == "bernoulli":  # in float32 whatever the dtype: the same bits for both

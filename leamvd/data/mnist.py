@@ -15,8 +15,12 @@ MIRRORS = (
     "https://raw.githubusercontent.com/fgnt/mnist/master/",
 )
 MNIST_SHA256 = {
-    "train-images-idx3-ubyte.gz": "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
-    "train-labels-idx1-ubyte.gz": "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+    "train-images-idx3-ubyte.gz": (
+        "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"
+    ),
+    "train-labels-idx1-ubyte.gz": (
+        "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"
+    ),
     "t10k-images-idx3-ubyte.gz": "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
     "t10k-labels-idx1-ubyte.gz": "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
 }
@@ -31,7 +35,9 @@ TIMEOUT = 15.0  # seconds without a byte after which a server counts as stalled
 
 
 class DataError(RuntimeError):
-    """A data set is missing, damaged or could not be downloaded; the message says which file and what to do."""
+    """A data set is missing, damaged or could not be downloaded; the message says which file and
+    what to do.
+    """
 
 
 def fetch_mnist(source: str | Path | None = None, *, progress: bool = True) -> Path:
@@ -40,17 +46,18 @@ def fetch_mnist(source: str | Path | None = None, *, progress: bool = True) -> P
     Parameters
     ----------
     source : str, Path or None
-        A folder that holds the files, unpacked or not, or its ``file:`` address, which is never written to; or an
-        http(s) address to download from instead of the mirrors. None: the folder that the environment variable
-        ``LEAMVD_DATA_DIR`` names, if any.
+        A folder that holds the files, unpacked or not, or its ``file:`` address, which is never
+        written to; or an http(s) address to download from instead of the mirrors. None: the folder
+        that the environment variable ``LEAMVD_DATA_DIR`` names, if any.
     progress : bool
         Show a progress bar for each download.
 
     Returns
     -------
     Path
-        The folder with the verified files. Downloads go to the user's cache folder, where only missing or damaged
-        files are fetched; a file appears there under its name only once it is complete and verified.
+        The folder with the verified files. Downloads go to the user's cache folder, where only
+        missing or damaged files are fetched; a file appears there under its name only once it is
+        complete and verified.
 
     Raises
     ------
@@ -58,7 +65,9 @@ def fetch_mnist(source: str | Path | None = None, *, progress: bool = True) -> P
         Files of a given folder are missing or damaged, or every mirror failed.
     """
     if source == "":
-        raise DataError("there is no data set '': name a folder with MNIST's original files, or an address")
+        raise DataError(
+            "there is no data set '': name a folder with MNIST's original files, or an address"
+        )
     if isinstance(source, str) and source.startswith("file:"):
         source = url2pathname(urlsplit(source).path)
     address = isinstance(source, str) and source.startswith(("http://", "https://"))
@@ -76,7 +85,9 @@ def fetch_mnist(source: str | Path | None = None, *, progress: bool = True) -> P
 
 
 def idx_file(folder: Path, name: str) -> Path | None:
-    """Return the file of this name in a folder, gzipped or not, also ``images.idx3`` for ``images-idx3``; or None."""
+    """Return the file of this name in a folder, gzipped or not, also ``images.idx3`` for
+    ``images-idx3``; or None.
+    """
     names = (name + end for name in (name, name.replace("-idx", ".idx")) for end in (".gz", ""))
     return next((folder / name for name in names if (folder / name).is_file()), None)
 
@@ -96,12 +107,15 @@ def _download(name: str, cache: Path, mirrors: Iterable[str], progress: bool) ->
                 downloader=pooch.HTTPDownloader(progressbar=progress, timeout=TIMEOUT),
             )
             return
-        except (OSError, ValueError) as error:  # requests' exceptions are OSErrors; a wrong hash is a ValueError
+        # requests' exceptions are OSErrors; a wrong hash is a ValueError
+        except (OSError, ValueError) as error:
             failures.append(f"  {mirror}: {error}")
     raise DataError(
-        f"{name} of MNIST could not be downloaded to {cache}:\n" + "\n".join(failures) + "\n"
-        "Try again (what has arrived is kept), take another address by `leamvd data mnist --from URL`, or name a "
-        "folder with the four original files by LEAMVD_DATA_DIR. The data set 'digits' needs no network."
+        f"{name} of MNIST could not be downloaded to {cache}:\n"
+        + "\n".join(failures)
+        + "\nTry again (what has arrived is kept), take another address by `leamvd data mnist"
+        " --from URL`, or name a folder with the four original files by LEAMVD_DATA_DIR. The data"
+        " set 'digits' needs no network."
     )
 
 
@@ -110,12 +124,18 @@ def _verified(folder: Path, named_by: str) -> Path:
     for name, unpacked in UNPACKED_SHA256.items():
         if (path := idx_file(folder, name)) is None:
             problems.append(f"  {name}.gz: missing")
-        elif hashlib.sha256(path.read_bytes()).hexdigest() not in (MNIST_SHA256[f"{name}.gz"], unpacked):
-            problems.append(f"  {path.name}: truncated or altered: its SHA-256 is not the original's")
+        elif hashlib.sha256(path.read_bytes()).hexdigest() not in (
+            MNIST_SHA256[f"{name}.gz"],
+            unpacked,
+        ):
+            problems.append(
+                f"  {path.name}: truncated or altered: its SHA-256 is not the original's"
+            )
     if problems:
         raise DataError(
-            f"{folder} (named by {named_by}) does not hold MNIST's original files:\n" + "\n".join(problems) + "\n"
-            "Replace these files, or name another folder by LEAMVD_DATA_DIR or `leamvd data mnist --from DIR`; "
-            "with neither, they are downloaded."
+            f"{folder} (named by {named_by}) does not hold MNIST's original files:\n"
+            + "\n".join(problems)
+            + "\nReplace these files, or name another folder by LEAMVD_DATA_DIR or `leamvd data"
+            " mnist --from DIR`; with neither, they are downloaded."
         )
     return folder

@@ -1,6 +1,7 @@
 """Restricted Boltzmann machines, what trains them, and the error that the optimizers minimize.
 
-`RBM`, `DBN` and `DBNClassifier` are estimators of scikit-learn's kind; scikit-learn is imported when one of them is.
+`RBM`, `DBN` and `DBNClassifier` are estimators of scikit-learn's kind; scikit-learn is imported
+when one of them is.
 """
 
 from typing import Any

@@ -2,13 +2,14 @@
 
 References
 ----------
-Hinton (2002), "Training products of experts by minimizing contrastive divergence". Neural Computation 14, 1771-1800.
-Hinton and Salakhutdinov (2006), "Reducing the dimensionality of data with neural networks". Science 313, 504-507, and
-its published code: batches, learning rate, momentum, decay and which units are sampled.
-Tieleman (2008), "Training restricted Boltzmann machines using approximations to the likelihood gradient". ICML.
-Hinton (2012), "A practical guide to training restricted Boltzmann machines": small first weights and visible biases of
-the data.
-Glorot and Bengio (2010), "Understanding the difficulty of training deep feedforward neural networks". AISTATS.
+Hinton (2002), "Training products of experts by minimizing contrastive divergence". Neural
+Computation 14, 1771-1800. Hinton and Salakhutdinov (2006), "Reducing the dimensionality of data
+with neural networks". Science 313, 504-507, and its published code: batches, learning rate,
+momentum, decay and which units are sampled. Tieleman (2008), "Training restricted Boltzmann
+machines using approximations to the likelihood gradient". ICML. Hinton (2012), "A practical guide
+to training restricted Boltzmann machines": small first weights and visible biases of the data.
+Glorot and Bengio (2010), "Understanding the difficulty of training deep feedforward neural
+networks". AISTATS.
 """
 
 import dataclasses
@@ -30,7 +31,8 @@ from leamvd.networks.objective import Errors, reconstruction_errors
 from leamvd.networks.rbm import RBMParameters, images, sample_bits
 from leamvd.optimizers import random_streams
 
-_LARGE = 100_000  # weights whose products are worth a second thread; a batch of 100 then takes about a millisecond
+# weights whose products are worth a second thread; a batch of 100 then takes about a millisecond
+_LARGE = 100_000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -46,18 +48,19 @@ class CDSettings:
     batch_size : int
         Images in one update.
     learning_rate, momentum, final_momentum, weight_decay : float
-        See `ContrastiveDivergence`; `final_momentum` replaces `momentum` after `momentum_epochs` epochs.
+        See `ContrastiveDivergence`; `final_momentum` replaces `momentum` after `momentum_epochs`
+        epochs.
     momentum_epochs : int
         Epochs with the first momentum.
     initial_weights : {"normal", "uniform", "glorot"}
         The weights start as N(0, weight_scale) or U(-weight_scale, weight_scale), by "glorot" as
         U(-limit, limit) with the limit weight_scale sqrt(6 / (n_visible + n_hidden)).
     weight_scale : float
-        Standard deviation of the first weights where they are normal, half their range where they are uniform; by
-        "glorot" that in units of sqrt(6 / (n_visible + n_hidden)).
+        Standard deviation of the first weights where they are normal, half their range where they
+        are uniform; by "glorot" that in units of sqrt(6 / (n_visible + n_hidden)).
     visible_biases : {"zero", "data"}
-        The visible biases start at zero, or as log(p / (1 - p)), where p is the mean of the images, clipped to
-        [0.001, 0.999]. The hidden biases start at zero.
+        The visible biases start at zero, or as log(p / (1 - p)), where p is the mean of the images,
+        clipped to [0.001, 0.999]. The hidden biases start at zero.
     """
 
     cd_steps: int = 1
@@ -88,20 +91,22 @@ class CDSettings:
 class ContrastiveDivergence:
     """Train an RBM by CD-k with momentum and weight decay.
 
-    For a batch of images v_0 with hidden probabilities p_0 = P(h | v_0), draw h_0 ~ p_0. Steps 1 to k - 1 are Gibbs
-    sampling: v_t ~ P(v | h_(t-1)) and h_t ~ P(h | v_t), all bits. The last step keeps probabilities to lower the noise:
-    v_k = P(v | h_(k-1)) and p_k = P(h | v_k). With <.> the mean over the batch, and without decay for the biases,
+    For a batch of images v_0 with hidden probabilities p_0 = P(h | v_0), draw h_0 ~ p_0. Steps 1 to
+    k - 1 are Gibbs sampling: v_t ~ P(v | h_(t-1)) and h_t ~ P(h | v_t), all bits. The last step
+    keeps probabilities to lower the noise: v_k = P(v | h_(k-1)) and p_k = P(h | v_k). With <.> the
+    mean over the batch, and without decay for the biases,
 
         D <- momentum D + learning_rate (<v_0 p_0^T> - <v_k p_k^T> - weight_decay W),   W <- W + D,
 
-    and the same for b by <v_0> - <v_k> and for c by <p_0> - <p_k>. An epoch visits every image once, in a new random
-    order; the last mini-batch may be smaller.
+    and the same for b by <v_0> - <v_k> and for c by <p_0> - <p_k>. An epoch visits every image
+    once, in a new random order; the last mini-batch may be smaller.
 
-    Persistent CD starts each batch's chains where the last one's ended instead, and draws bits for v_k too: the chains
-    are then Gibbs sampling of a slowly changing model.
+    Persistent CD starts each batch's chains where the last one's ended instead, and draws bits for
+    v_k too: the chains are then Gibbs sampling of a slowly changing model.
 
-    A trainer pickled after any epoch or mini-batch and loaded continues bit for bit. Large layers are trained on two
-    threads where there are two cores, to the same bits as on one: products are cut in halves in any case.
+    A trainer pickled after any epoch or mini-batch and loaded continues bit for bit. Large layers
+    are trained on two threads where there are two cores, to the same bits as on one: products are
+    cut in halves in any case.
 
     Parameters
     ----------
@@ -110,7 +115,8 @@ class ContrastiveDivergence:
     n_hidden : int
         Number of hidden units.
     settings : CDSettings, optional
-        By default the paper's; fields of it may also be given by themselves, and take the place of its own.
+        By default the paper's; fields of it may also be given by themselves, and take the place of
+        its own.
     seed : int, optional
         Non-negative; without it every trainer differs.
     dtype : numpy dtype, optional
@@ -126,7 +132,8 @@ class ContrastiveDivergence:
     Raises
     ------
     TypeError, ValueError
-        Where an argument breaks its rule; the message names both. Training raises it too, where weights overflow.
+        Where an argument breaks its rule; the message names both. Training raises it too, where
+        weights overflow.
     """
 
     def __init__(
@@ -144,7 +151,9 @@ class ContrastiveDivergence:
         dtype = None if dtype is None else checks.floating("dtype", dtype)
         self._V = images("V", V, dtype, unit_interval=unit_interval)
         n_visible, precision = self._V.shape[1], self._V.dtype
-        n_hidden = checks.integer("n_hidden", n_hidden, at_least=1, at_most=random_streams.MAX_COLUMNS)
+        n_hidden = checks.integer(
+            "n_hidden", n_hidden, at_least=1, at_most=random_streams.MAX_COLUMNS
+        )
         self._batch_size = min(settings.batch_size, len(self._V))
         seed = None if seed is None else checks.integer("seed", seed, at_least=0)
         self._rng = np.random.Generator(np.random.PCG64(seed))
@@ -159,10 +168,13 @@ class ContrastiveDivergence:
         b = np.zeros(n_visible)
         if settings.visible_biases == "data":
             b = logit(self._V.mean(axis=0, dtype=np.float64).clip(0.001, 0.999))
-        self._rbm = RBMParameters(W.astype(precision), b.astype(precision), np.zeros(n_hidden, precision))
+        self._rbm = RBMParameters(
+            W.astype(precision), b.astype(precision), np.zeros(n_hidden, precision)
+        )
         self._step = RBMParameters(*map(np.zeros_like, self._rbm))
         self._bits = np.zeros((self._batch_size, n_hidden), precision)
-        self._left = np.empty(0, np.intp)  # images that this epoch has not visited yet, in its order
+        # images that this epoch has not visited yet, in its order
+        self._left = np.empty(0, np.intp)
         self.n_epochs = 0
 
     @property
@@ -171,20 +183,26 @@ class ContrastiveDivergence:
         return RBMParameters(*(p.copy() for p in self._rbm))
 
     def go_on_with(self, V: ArrayLike, settings: CDSettings | None = None) -> None:
-        """Train on other images from now on, shape (m, n_visible), and by `settings` if given, after a whole epoch.
+        """Train on other images from now on, shape (m, n_visible), and by `settings` if given,
+        after a whole epoch.
 
-        Momentum, random numbers and persistent chains are kept; chains too few for larger mini-batches are added.
+        Momentum, random numbers and persistent chains are kept; chains too few for larger
+        mini-batches are added.
         """
         V = images("V", V, self._V.dtype, unit_interval=False)
         if self._left.size or V.shape[1] != len(self._rbm.b):
-            raise ValueError(f"V must have {len(self._rbm.b)} columns, and an epoch must have ended")
+            raise ValueError(
+                f"V must have {len(self._rbm.b)} columns, and an epoch must have ended"
+            )
         chains = self._bits if self._settings.persistent else self._bits[:0]
         self._V, self._settings = V, settings or self._settings
         self._batch_size = min(self._settings.batch_size, len(self._V))
         self._bits = np.pad(chains, ((0, max(0, self._batch_size - len(chains))), (0, 0)))
 
     def epoch(self) -> RBMParameters:
-        """Train on every image once, or on those that `mini_batch` has left, and return a copy of the parameters."""
+        """Train on every image once, or on those that `mini_batch` has left, and return a copy of
+        the parameters.
+        """
         return self._train(len(self._V))
 
     def mini_batch(self) -> RBMParameters:
@@ -196,20 +214,36 @@ class ContrastiveDivergence:
         if not self._left.size:
             self._left = self._rng.permutation(len(self._V))
         n_visible, n_hidden = self._rbm.W.shape
-        # what every update reuses: visible and hidden units, data above, model below, and the statistic of the weights
-        shapes = (2 * self._batch_size, n_visible), (2 * self._batch_size, n_hidden), (n_visible, n_hidden)
+        # what every update reuses: visible and hidden units, data above, model below, and the
+        # statistic of the weights
+        shapes = (
+            (2 * self._batch_size, n_visible),
+            (2 * self._batch_size, n_hidden),
+            (n_visible, n_hidden),
+        )
         scratch = [np.empty(shape, self._V.dtype) for shape in shapes]
         settings = self._settings
-        momentum = settings.momentum if self.n_epochs < settings.momentum_epochs else settings.final_momentum
+        momentum = (
+            settings.momentum
+            if self.n_epochs < settings.momentum_epochs
+            else settings.final_momentum
+        )
         threaded = self._rbm.W.size >= _LARGE and thread_count(None) > 1
-        with one_blas_thread(), workers(1) if threaded else nullcontext() as pool, np.errstate(all="ignore"):
+        with (
+            one_blas_thread(),
+            workers(1) if threaded else nullcontext() as pool,
+            np.errstate(all="ignore"),
+        ):
             while self._left.size and n_batches:
                 batch, self._left = np.split(self._left, [self._batch_size])
                 self._update(batch, momentum, scratch, pool)
                 n_batches -= 1
         self.n_epochs += not self._left.size
         if not all(np.isfinite(p).all() for p in self._rbm):
-            raise ValueError(f"learning_rate must keep the weights finite, got {settings.learning_rate}: they overflow")
+            raise ValueError(
+                f"learning_rate must keep the weights finite, got {settings.learning_rate}: they"
+                " overflow"
+            )
         return self.rbm
 
     def fit(self, n_epochs: int, *, error_seed: int = 0, progress: bool = False) -> list[Errors]:
@@ -237,14 +271,22 @@ class ContrastiveDivergence:
         return history
 
     def _update(
-        self, batch: NDArray[np.intp], momentum: float, scratch: list[Array], pool: ThreadPoolExecutor | None
+        self,
+        batch: NDArray[np.intp],
+        momentum: float,
+        scratch: list[Array],
+        pool: ThreadPoolExecutor | None,
     ) -> None:
         n, (W, b, c), settings = len(batch), self._rbm, self._settings
         visible, hidden, statistic = scratch[0][: 2 * n], scratch[1][: 2 * n], scratch[2]
         data, model, p_data, p_model = visible[:n], visible[n:], hidden[:n], hidden[n:]
         np.take(self._V, batch, axis=0, out=data, mode="clip")  # any other mode goes through a copy
         _activate(data, W, c, p_data, pool)
-        bits = self._bits[:n] if settings.persistent else sample_bits(p_data, self._rng, self._bits[:n])
+        bits = (
+            self._bits[:n]
+            if settings.persistent
+            else sample_bits(p_data, self._rng, self._bits[:n])
+        )
         for _ in range(settings.cd_steps - 1):
             _activate(bits, W.T, b, model, pool)
             _activate(sample_bits(model, self._rng), W, c, p_model, pool)
@@ -255,16 +297,30 @@ class ContrastiveDivergence:
         _activate(model, W, c, p_model, pool)
         if settings.persistent:
             sample_bits(p_model, self._rng, bits)
-        # With the model's half of the hidden units negated, one product gives the difference of both statistics.
+        # With the model's half of the hidden units negated, one product gives the difference of
+        # both statistics.
         np.negative(p_model, out=p_model)
         # rate/n turns sums into means; in the arrays' own dtype, so that float32 is not widened
         momentum, rate, shrink, none = np.array(
-            [momentum, settings.learning_rate / n, settings.learning_rate * settings.weight_decay, 0.0], W.dtype
+            [
+                momentum,
+                settings.learning_rate / n,
+                settings.learning_rate * settings.weight_decay,
+                0.0,
+            ],
+            W.dtype,
         )
 
         def learn(rows: slice) -> None:
             difference = np.matmul(visible[:, rows].T, hidden, out=statistic[rows])
-            _ascend(W[rows].reshape(-1), self._step.W[rows].reshape(-1), difference.reshape(-1), momentum, rate, shrink)
+            _ascend(
+                W[rows].reshape(-1),
+                self._step.W[rows].reshape(-1),
+                difference.reshape(-1),
+                momentum,
+                rate,
+                shrink,
+            )
 
         _in_parts(learn, len(b), W.size, pool)
         signs = np.repeat(np.array([1, -1], W.dtype), n)
@@ -272,7 +328,9 @@ class ContrastiveDivergence:
         _ascend(c, self._step.c, hidden.sum(axis=0), momentum, rate, none)
 
 
-def _activate(inputs: Array, W: Array, bias: Array, outputs: Array, pool: ThreadPoolExecutor | None) -> None:
+def _activate(
+    inputs: Array, W: Array, bias: Array, outputs: Array, pool: ThreadPoolExecutor | None
+) -> None:
     """Write sigma(inputs W + bias) to `outputs`."""
 
     def work(units: slice) -> None:
@@ -282,8 +340,12 @@ def _activate(inputs: Array, W: Array, bias: Array, outputs: Array, pool: Thread
     _in_parts(work, len(bias), W.size, pool)
 
 
-def _in_parts(work: Callable[[slice], None], size: int, n_weights: int, pool: ThreadPoolExecutor | None) -> None:
-    """Do the work on `size` units: in one piece for a small layer, otherwise in halves on any number of threads."""
+def _in_parts(
+    work: Callable[[slice], None], size: int, n_weights: int, pool: ThreadPoolExecutor | None
+) -> None:
+    """Do the work on `size` units: in one piece for a small layer, otherwise in halves on any
+    number of threads.
+    """
     if n_weights < _LARGE:
         work(slice(0, size))
     else:
@@ -291,8 +353,12 @@ def _in_parts(work: Callable[[slice], None], size: int, n_weights: int, pool: Th
 
 
 @kernel()
-def _ascend(parameter: Array, step: Array, difference: Array, momentum: Any, rate: Any, shrink: Any) -> None:
-    """One pass over memory for D <- momentum D + rate difference - shrink parameter, parameter <- parameter + D."""
+def _ascend(
+    parameter: Array, step: Array, difference: Array, momentum: Any, rate: Any, shrink: Any
+) -> None:
+    """One pass over memory for D <- momentum D + rate difference - shrink parameter, parameter <-
+    parameter + D.
+    """
     for i in range(len(parameter)):
         step[i] = momentum * step[i] + rate * difference[i] - shrink * parameter[i]
         parameter[i] += step[i]

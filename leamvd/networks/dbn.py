@@ -1,4 +1,6 @@
-"""Deep belief networks: RBMs trained one upon the other, by any of the methods, and then fine-tuned to classify."""
+"""Deep belief networks: RBMs trained one upon the other, by any of the methods, and then fine-tuned
+to classify.
+"""
 
 import dataclasses
 import time
@@ -27,7 +29,9 @@ METHODS = ("cd", *OPTIMIZERS)  # that can train a layer
 FEATURES = ("probabilities", "bits")  # that the next layer can be trained on (item E6)
 
 EXPERIMENT = Reading(n_gen=50)
-"""The reading of the paper's experiments: 50 generations, and as many epochs of contrastive divergence (item R3)."""
+"""The reading of the paper's experiments: 50 generations, and as many epochs of contrastive
+divergence (item R3).
+"""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -43,22 +47,24 @@ class Training(CDSettings):
     sigma0 : float
         First standard deviation of the optimizers (E9).
     x0 : {"epochs", "batch", "none"}
-        Start solution of the optimizers (E5): what contrastive divergence reaches in `x0_epochs` epochs, or in
-        `x0_batches` mini-batches; or none. Then LEA-MVD and random search draw uniformly within `x0_limit`, their
-        initialization (A), CMA-ES starts at the center of that, which is zero, and iteration 0 is the RBM of the
-        center.
+        Start solution of the optimizers (E5): what contrastive divergence reaches in `x0_epochs`
+        epochs, or in `x0_batches` mini-batches; or none. Then LEA-MVD and random search draw
+        uniformly within `x0_limit`, their initialization (A), CMA-ES starts at the center of that,
+        which is zero, and iteration 0 is the RBM of the center.
     x0_epochs : int
         Epochs behind the start solution; without any it is contrastive divergence's random weights.
     x0_batches : int
-        Mini-batches behind it, as many as wanted: after an epoch's last one comes the next epoch's first.
+        Mini-batches behind it, as many as wanted: after an epoch's last one comes the next epoch's
+        first.
     x0_limit : float
         Half the range of initialization (A): 0.1 in the paper.
     dtype : {"float32", "float64"}
-        Of the images that a study loads, and of LEA-MVD's population; pycma has double precision only. Arithmetic on
-        images is in the dtype of those that `train` and `pretrain` are given.
+        Of the images that a study loads, and of LEA-MVD's population; pycma has double precision
+        only. Arithmetic on images is in the dtype of those that `train` and `pretrain` are given.
     backend, device, precision : str, str or None, str or None
-        Of the objective that the optimizers see, see `leamvd.networks.objective.ReconstructionObjective`. What is
-        recorded of their weights is always computed by NumPy, in `dtype`.
+        Of the objective that the optimizers see, see
+        `leamvd.networks.objective.ReconstructionObjective`. What is recorded of their weights is
+        always computed by NumPy, in `dtype`.
     """
 
     n_elite: int = 4
@@ -82,7 +88,10 @@ class Training(CDSettings):
         checks.real("x0_limit", self.x0_limit, above=0)
         for name, x0 in (("x0_epochs", "epochs"), ("x0_batches", "batch"), ("x0_limit", "none")):
             if self.x0 != x0 and getattr(self, name) != getattr(type(self), name):
-                raise ValueError(f"{name}={getattr(self, name)} clashes with x0={self.x0!r}: it belongs to x0={x0!r}")
+                raise ValueError(
+                    f"{name}={getattr(self, name)} clashes with x0={self.x0!r}: it belongs to"
+                    f" x0={x0!r}"
+                )
         checks.choice("dtype", self.dtype, ("float32", "float64"))
         _ = self.computation  # checks its settings
 
@@ -97,7 +106,9 @@ class Training(CDSettings):
         return 2 * self.cd_steps + 3
 
     def optimizer(self, method: str, x0: Array, *, reading: Reading, seed: int) -> Optimizer:
-        """Return the optimizer `method` that starts at the parameters `x0`, shape (n,), of a layer."""
+        """Return the optimizer `method` that starts at the parameters `x0`,
+        shape (n,), of a layer.
+        """
         options = self.options(method, reading)
         start = {"n_var": len(x0)} if "bounds" in options else {"x0": x0}
         return optimizer(method, **start, seed=seed, **options)
@@ -124,8 +135,10 @@ class Step(NamedTuple):
     iteration: int
     rbm: RBMParameters
     evaluations: int  # of the objective
-    passes: float  # over the data: an evaluation and an epoch are one each, a mini-batch is its part of an epoch
-    products: float  # matrix products of images and weights: two an evaluation, 2 k + 3 an epoch of CD-k
+    # over the data: an evaluation and an epoch are one each, a mini-batch is its part of an epoch
+    passes: float
+    # matrix products of images and weights: two an evaluation, 2 k + 3 an epoch of CD-k
+    products: float
     seconds: float  # spent by the method, the objective included
 
 
@@ -141,8 +154,8 @@ def train(
 ) -> Iterator[Step]:
     """Train one layer, and yield it before the first iteration and after each.
 
-    Contrastive divergence starts from random weights; the optimizers start from what it makes of them on the same
-    images (item E5; ``training.x0``), whose cost they are charged with.
+    Contrastive divergence starts from random weights; the optimizers start from what it makes of
+    them on the same images (item E5; ``training.x0``), whose cost they are charged with.
 
     Parameters
     ----------
@@ -155,8 +168,8 @@ def train(
     training : Training, optional
         Settings; the defaults are the paper's.
     reading : Reading
-        Of LEA-MVD; the other optimizers take ``population_size``, ``n_gen`` and ``x0_in_population`` from it, and
-        contrastive divergence takes its epochs, ``n_gen``.
+        Of LEA-MVD; the other optimizers take ``population_size``, ``n_gen`` and
+        ``x0_in_population`` from it, and contrastive divergence takes its epochs, ``n_gen``.
     seed : int
         One seed, one result.
     unit_interval : bool
@@ -175,7 +188,9 @@ def train(
     checks.integer("seed", seed, at_least=0, at_most=2**64 - 1)
     training, start = training or Training(), time.perf_counter()
     n_gen: Any = reading.complete().n_gen
-    cd = ContrastiveDivergence(V, n_hidden, settings=training, seed=seed, unit_interval=unit_interval)
+    cd = ContrastiveDivergence(
+        V, n_hidden, settings=training, seed=seed, unit_interval=unit_interval
+    )
     if method == "cd":
         seconds = time.perf_counter() - start
         for epoch in range(n_gen + 1):
@@ -184,12 +199,18 @@ def train(
             seconds += time.perf_counter() - start
             yield Step(epoch, rbm, 0, epoch, epoch * training.epoch_products, seconds)
         return
-    objective = ReconstructionObjective(  # before the start solution: where torch is missing it says so at once
-        V, n_hidden, backend=training.backend, device=training.device, precision=training.precision,
+    # before the start solution: where torch is missing it says so at once
+    objective = ReconstructionObjective(
+        V,
+        n_hidden,
+        backend=training.backend,
+        device=training.device,
+        precision=training.precision,
         unit_interval=unit_interval,
-    )  # fmt: skip
+    )
     rbm, passes = _start_solution(cd, training, len(V))
-    x0, seconds = rbm.flat(), time.perf_counter() - start  # a copy: what is yielded may be written to
+    # a copy: what is yielded may be written to
+    x0, seconds = rbm.flat(), time.perf_counter() - start
     yield Step(0, rbm, 0, passes, passes * training.epoch_products, seconds)
     start = time.perf_counter()
     opt = training.optimizer(method, x0, reading=reading, seed=seed)
@@ -203,7 +224,9 @@ def train(
         start = time.perf_counter()
 
 
-def _start_solution(cd: ContrastiveDivergence, training: Training, n_images: int) -> tuple[RBMParameters, float]:
+def _start_solution(
+    cd: ContrastiveDivergence, training: Training, n_images: int
+) -> tuple[RBMParameters, float]:
     """Return where the optimizers start (item E5), and the passes over the data behind it."""
     if training.x0 == "none":
         return RBMParameters(*map(np.zeros_like, cd.rbm)), 0
@@ -211,7 +234,8 @@ def _start_solution(cd: ContrastiveDivergence, training: Training, n_images: int
         for _ in range(training.x0_batches):
             cd.mini_batch()
         size = min(training.batch_size, n_images)
-        epochs, batches = divmod(training.x0_batches, -(-n_images // size))  # the last one of an epoch may be smaller
+        # the last one of an epoch may be smaller
+        epochs, batches = divmod(training.x0_batches, -(-n_images // size))
         return cd.rbm, epochs + batches * size / n_images
     for _ in range(training.x0_epochs):
         cd.epoch()
@@ -228,8 +252,8 @@ def layer_input(
 ) -> Array:
     """Return what the layer above a stack sees of the images `V`, shape (m, n_visible).
 
-    Every layer hands on P(h = 1 | v), or bits drawn from it by its `layer_seed` of `seed` (item E6); bits of test
-    images come from streams of their own.
+    Every layer hands on P(h = 1 | v), or bits drawn from it by its `layer_seed` of `seed` (item
+    E6); bits of test images come from streams of their own.
     """
     bits = checks.choice("features", features, FEATURES) == "bits"
     purpose = random_streams.TEST_FEATURE_BITS if test else random_streams.FEATURE_BITS
@@ -240,17 +264,22 @@ def layer_input(
 
 
 def layer_seed(seed: int, layer: int) -> int:
-    """Return the seed of a layer, counted from 1, of the stack `seed`: in [0, 2**64), no two of them related."""
+    """Return the seed of a layer, counted from 1, of the stack `seed`: in [0, 2**64), no two of
+    them related.
+    """
     return int(np.random.SeedSequence((seed, layer)).generate_state(1, np.uint64)[0])
 
 
 def reconstruct(stack: Sequence[RBMParameters], V: Array) -> Array:
-    """Return what is left of the images `V`, shape (m, n_visible), after going up the stack and down again."""
+    """Return what is left of the images `V`, shape (m, n_visible), after going up the stack and
+    down again.
+    """
     return downward(stack, layer_input(stack, V))
 
 
 def downward(stack: Sequence[RBMParameters], H: Array) -> Array:
-    """Return the images, shape (m, n_visible), that a stack makes of its uppermost units `H`, shape (m, n_hidden).
+    """Return the images, shape (m, n_visible), that a stack makes of its uppermost units `H`, shape
+    (m, n_hidden).
 
     Every layer hands on P(v = 1 | h).
     """
@@ -285,8 +314,9 @@ def pretrain(
     features : {"probabilities", "bits"}
         What a layer hands on.
     below : sequence of RBMParameters, optional
-        Another stack, on whose features the layers are trained: so all methods are compared on the same data (the
-        shared inputs of item E7). Without it, each layer is trained on the features of this stack.
+        Another stack, on whose features the layers are trained: so all methods are compared on the
+        same data (the shared inputs of item E7). Without it, each layer is trained on the features
+        of this stack.
     unit_interval : bool
         Whether images with numbers outside [0, 1] are refused.
     progress : bool
@@ -306,10 +336,18 @@ def pretrain(
     stack: list[RBMParameters] = []
     n_gen: Any = reading.complete().n_gen
     for layer, n_hidden in enumerate(layers, start=1):
-        X = layer_input((stack if below is None else below)[: layer - 1], V, features=features, seed=seed)
+        X = layer_input(
+            (stack if below is None else below)[: layer - 1], V, features=features, seed=seed
+        )
         own_seed = layer_seed(seed, layer)
         steps = train(
-            method, X, n_hidden, training=training, reading=reading, seed=own_seed, unit_interval=unit_interval
+            method,
+            X,
+            n_hidden,
+            training=training,
+            reading=reading,
+            seed=own_seed,
+            unit_interval=unit_interval,
         )
         (step,) = deque(shown(steps, n_gen, f"layer {layer}", progress=progress), maxlen=1)
         stack.append(step.rbm)
@@ -317,20 +355,31 @@ def pretrain(
 
 
 def shown(steps: Iterator[Step], n_iter: int, name: str, *, progress: bool) -> Iterator[Step]:
-    """Return the steps of `train` with a progress bar of this name, which is full at iteration `n_iter`."""
+    """Return the steps of `train` with a progress bar of this name, which is full at iteration
+    `n_iter`.
+    """
     return iter(tqdm(steps, desc=name, total=n_iter + 1, unit="it", disable=not progress))
 
 
 def fine_tune(
-    stack: Sequence[RBMParameters], V: Array, labels: Array, *, epochs: int, tuning_rate: float, seed: int,
-    batch_size: int = 100, momentum: float = 0.9,
-) -> Iterator[tuple[Any, float]]:  # fmt: skip
-    """Train a stack with a softmax layer on top; yield scikit-learn's classifier and the loss after each epoch.
+    stack: Sequence[RBMParameters],
+    V: Array,
+    labels: Array,
+    *,
+    epochs: int,
+    tuning_rate: float,
+    seed: int,
+    batch_size: int = 100,
+    momentum: float = 0.9,
+) -> Iterator[tuple[Any, float]]:
+    """Train a stack with a softmax layer on top; yield scikit-learn's classifier and the loss after
+    each epoch.
 
-    It is stochastic gradient descent of the cross-entropy, whose mean over the epoch is the loss, in natural units and
-    before each mini-batch's update. The new layer, for two classes one logistic unit, starts at zero, so that all
-    classes begin with equal probabilities. The learning rate falls linearly, epoch by epoch, to
-    ``tuning_rate / epochs``; momentum starts anew with each epoch.
+    It is stochastic gradient descent of the cross-entropy, whose mean over the epoch is the loss,
+    in natural units and before each mini-batch's update. The new layer, for two classes one
+    logistic unit, starts at zero, so that all classes begin with equal probabilities. The learning
+    rate falls linearly, epoch by epoch, to ``tuning_rate / epochs``; momentum starts anew with each
+    epoch.
 
     Parameters
     ----------
@@ -346,20 +395,35 @@ def fine_tune(
     sklearn.neural_network.MLPClassifier, float
         The same classifier each time.
     """
-    from sklearn.neural_network import MLPClassifier  # as late as this, since it takes a while to import
+    # as late as this, since it takes a while to import
+    from sklearn.neural_network import MLPClassifier
 
     sizes, first = [len(rbm.c) for rbm in stack], np.unique(labels, return_index=True)[1]
     classifier = MLPClassifier(
-        sizes, activation="logistic", solver="sgd", alpha=0, momentum=momentum, nesterovs_momentum=False, max_iter=1,
-        warm_start=True, random_state=0,
-    )  # fmt: skip
+        sizes,
+        activation="logistic",
+        solver="sgd",
+        alpha=0,
+        momentum=momentum,
+        nesterovs_momentum=False,
+        max_iter=1,
+        warm_start=True,
+        random_state=0,
+    )
     fitted(classifier, V[first], labels[first])  # tells it its sizes
-    classifier.coefs_ = [*(rbm.W.astype(V.dtype) for rbm in stack), np.zeros_like(classifier.coefs_[-1])]
-    classifier.intercepts_ = [*(rbm.c.astype(V.dtype) for rbm in stack), np.zeros_like(classifier.intercepts_[-1])]
+    classifier.coefs_ = [
+        *(rbm.W.astype(V.dtype) for rbm in stack),
+        np.zeros_like(classifier.coefs_[-1]),
+    ]
+    classifier.intercepts_ = [
+        *(rbm.c.astype(V.dtype) for rbm in stack),
+        np.zeros_like(classifier.intercepts_[-1]),
+    ]
     classifier.set_params(batch_size=min(batch_size, len(V)))
     for epoch in range(1, epochs + 1):
         rate = tuning_rate * (1 - (epoch - 1) / epochs)
-        order = int(np.random.default_rng([seed, 1, epoch]).integers(2**32))  # 1: the paper's Section 8 draws for 2, 3
+        # 1: the paper's Section 8 draws for 2, 3
+        order = int(np.random.default_rng([seed, 1, epoch]).integers(2**32))
         fitted(classifier.set_params(learning_rate_init=rate, random_state=order), V, labels)
         if not classifier.n_iter_:
             raise KeyboardInterrupt  # which the classifier only warns of
@@ -367,7 +431,9 @@ def fine_tune(
 
 
 def fitted(classifier: Any, V: Array, labels: Array) -> Any:
-    """Return a classifier of scikit-learn, fitted on one thread for as many steps as it is told, converged or not."""
+    """Return a classifier of scikit-learn, fitted on one thread for as many steps as it is told,
+    converged or not.
+    """
     from sklearn.exceptions import ConvergenceWarning
 
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning), one_blas_thread():

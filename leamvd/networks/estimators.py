@@ -1,8 +1,9 @@
-"""RBMs, deep belief networks and classifiers as estimators: ``from leamvd.networks import DBN, DBNClassifier, RBM``.
+"""RBMs, deep belief networks and classifiers as estimators: ``from leamvd.networks import DBN,
+DBNClassifier, RBM``.
 
-They keep scikit-learn's conventions, need scikit-learn (``pip install leamvd[paper]``), and train as the experiments
-do, by `leamvd.networks.dbn.train` and `leamvd.networks.dbn.pretrain`: an integer `random_state` is the seed there, and
-the result has the same bits.
+They keep scikit-learn's conventions, need scikit-learn (``pip install leamvd[paper]``), and train
+as the experiments do, by `leamvd.networks.dbn.train` and `leamvd.networks.dbn.pretrain`: an integer
+`random_state` is the seed there, and the result has the same bits.
 """
 
 import copy
@@ -13,7 +14,13 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    clone,
+)
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
@@ -25,7 +32,16 @@ from leamvd._support import checks
 from leamvd._support.compile import Array
 from leamvd._support.threads import one_blas_thread
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
-from leamvd.networks.dbn import EXPERIMENT, Training, downward, fine_tune, layer_input, pretrain, shown, train
+from leamvd.networks.dbn import (
+    EXPERIMENT,
+    Training,
+    downward,
+    fine_tune,
+    layer_input,
+    pretrain,
+    shown,
+    train,
+)
 from leamvd.networks.rbm import RBMParameters
 from leamvd.optimizers import random_streams
 from leamvd.optimizers.random_streams import SeedLike
@@ -33,12 +49,16 @@ from leamvd.optimizers.reading import Reading
 
 
 def _keep(self: Any, **parameters: Any) -> None:
-    """Make each parameter of a constructor an attribute as it is given, by scikit-learn's conventions."""
+    """Make each parameter of a constructor an attribute as it is given, by scikit-learn's
+    conventions.
+    """
     vars(self).update(parameters)
 
 
 def _seed(estimator: Any) -> int:
-    """Return the seed of a training: `random_state` itself, or the next number that is drawn from it."""
+    """Return the seed of a training: `random_state` itself, or the next number that is drawn from
+    it.
+    """
     given = check_random_state(None) if estimator.random_state is None else estimator.random_state
     return random_streams.key(given, "random_state")
 
@@ -47,7 +67,10 @@ def _warn_outside(V: Array) -> None:
     """Warn of images outside [0, 1]: units saturate, and nothing else would tell."""
     low, high = V.min(), V.max()
     if low < -1e-6 or high > 1 + 1e-6:
-        told = f"X has values from {low:.7g} to {high:.7g}, where probabilities in [0, 1] are expected: scale it"
+        told = (
+            f"X has values from {low:.7g} to {high:.7g}, where probabilities in [0, 1] are"
+            " expected: scale it"
+        )
         checks.warn(f"{told}, by sklearn.preprocessing.MinMaxScaler for instance", UserWarning)
 
 
@@ -55,13 +78,22 @@ class _Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     """What the estimators share."""
 
     def _settings(self, V: Array, n_iter: int) -> dict[str, Any]:
-        """Return the arguments that `train` and `pretrain` share, except the seed, for the images `V`."""
+        """Return the arguments that `train` and `pretrain` share, except the seed, for the images
+        `V`.
+        """
         n_iter = checks.integer("n_iter", n_iter, at_least=1)
         reading = EXPERIMENT if self.reading is None else self.reading
         if not isinstance(reading, Reading):
-            raise TypeError(f"reading must be a leamvd.Reading or None, got {checks.shown(reading)}")
-        given = {f.name: getattr(self, f.name) for f in dataclasses.fields(Training) if f.name != "dtype"}
-        fields = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
+            raise TypeError(
+                f"reading must be a leamvd.Reading or None, got {checks.shown(reading)}"
+            )
+        given = {
+            f.name: getattr(self, f.name) for f in dataclasses.fields(Training) if f.name != "dtype"
+        }
+        fields = {
+            name: value.item() if isinstance(value, np.generic) else value
+            for name, value in given.items()
+        }
         return {
             "method": self.method,
             "training": Training(dtype=V.dtype.name, **fields),
@@ -70,7 +102,9 @@ class _Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         }
 
     def _images(self, X: ArrayLike, *, reset: bool = False) -> Array:
-        """Return `X` as an array of float32 or float64, shape (m, n_visible), with as many columns as were fitted."""
+        """Return `X` as an array of float32 or float64, shape (m, n_visible), with as many columns
+        as were fitted.
+        """
         if not reset:
             check_is_fitted(self, "layers_")
         V: Array = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
@@ -79,12 +113,16 @@ class _Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         return V
 
     def transform(self, X: ArrayLike) -> Array:
-        """Return the probabilities of the uppermost units, shape (m, n_hidden), for `X`, shape (m, n_visible)."""
+        """Return the probabilities of the uppermost units, shape (m, n_hidden), for `X`, shape (m,
+        n_visible).
+        """
         V = self._images(X)
         return layer_input(self.layers_, V)
 
     def inverse_transform(self, X: ArrayLike) -> Array:
-        """Return P(v = 1 | h), handed down by each layer, shape (m, n_visible), for units `X`, shape (m, n_hidden)."""
+        """Return P(v = 1 | h), handed down by each layer, shape (m, n_visible), for units `X`,
+        shape (m, n_hidden).
+        """
         check_is_fitted(self, "layers_")
         H = checks.array("X", X, shape=(None, self._n_features_out), dtype=checks.precision(X))
         return downward(self.layers_, H)
@@ -110,13 +148,16 @@ class RBM(_Network):
         What trains: contrastive divergence, or an optimizer that goes on from one epoch of it.
     n_iter : int
         Epochs of contrastive divergence, or generations of an optimizer.
-    learning_rate, batch_size, cd_steps, persistent, momentum, final_momentum, momentum_epochs, weight_decay
-        Of contrastive divergence, also where an optimizer goes on from it. These and all that are not described here
-        are fields of `leamvd.networks.dbn.Training`.
-    initial_weights, weight_scale, visible_biases : {"normal", "uniform", "glorot"}, float, {"zero", "data"}
+    learning_rate, batch_size, cd_steps, persistent, momentum, final_momentum, momentum_epochs,
+    weight_decay
+        Of contrastive divergence, also where an optimizer goes on from it. These and all that are
+        not described here are fields of `leamvd.networks.dbn.Training`.
+    initial_weights, weight_scale, visible_biases : {"normal", "uniform", "glorot"}, float, {"zero",
+    "data"}
         Of contrastive divergence.
     reading : leamvd.Reading, optional
-        Of LEA-MVD. The other optimizers take `population_size` and `x0_in_population` from it; its `n_gen` is not used.
+        Of LEA-MVD. The other optimizers take `population_size` and `x0_in_population` from it; its
+        `n_gen` is not used.
     n_elite, sigma0, x0, x0_epochs, x0_batches, x0_limit
         Of the optimizers.
     backend, device, precision
@@ -124,13 +165,15 @@ class RBM(_Network):
     verbose : int
         Show a progress bar, unless it is 0.
     random_state : int, generator of numpy.random, SeedSequence, sequence of int or None
-        An integer is the seed, in [0, 2**64): one seed, one result; so do seed sequences and what makes one. A
-        generator is drawn from at each training; None is NumPy's global one.
+        An integer is the seed, in [0, 2**64): one seed, one result; so do seed sequences and what
+        makes one. A generator is drawn from at each training; None is NumPy's global one.
 
     Attributes
     ----------
-    layers_, parameters_ : list of leamvd.networks.rbm.RBMParameters, leamvd.networks.rbm.RBMParameters
-        The one layer, as of a `DBN`, and its weights and biases, as ``leamvd.networks.likelihood`` takes them, say.
+    layers_, parameters_ : list of leamvd.networks.rbm.RBMParameters,
+    leamvd.networks.rbm.RBMParameters
+        The one layer, as of a `DBN`, and its weights and biases, as ``leamvd.networks.likelihood``
+        takes them, say.
     components_ : (n_hidden, n_visible) array
         Weights.
     intercept_hidden_, intercept_visible_ : (n_hidden,) array, (n_visible,) array
@@ -147,29 +190,53 @@ class RBM(_Network):
     Raises
     ------
     TypeError, ValueError
-        By the methods: where an argument is out of range, `X` is sparse, not finite or has other columns than before.
+        By the methods: where an argument is out of range, `X` is sparse, not finite or has other
+        columns than before.
     sklearn.exceptions.NotFittedError
         Where there is nothing learned yet.
 
     Notes
     -----
-    Parameters and attributes that `sklearn.neural_network.BernoulliRBM` has too mean the same, and `n_hidden` is its
-    `n_components`. Two methods do not: `score_samples` is the pseudo-likelihood there, and `partial_fit` one update by
-    all of `X`. As there, `X` may hold any finite numbers; as probabilities they lie in [0, 1]. Arithmetic is float32
-    where the `X` of the training is float32, and float64 otherwise.
+    Parameters and attributes that `sklearn.neural_network.BernoulliRBM` has too mean the same, and
+    `n_hidden` is its `n_components`. Two methods do not: `score_samples` is the pseudo-likelihood
+    there, and `partial_fit` one update by all of `X`. As there, `X` may hold any finite numbers; as
+    probabilities they lie in [0, 1]. Arithmetic is float32 where the `X` of the training is
+    float32, and float64 otherwise.
     """
 
-    _begun: tuple[ContrastiveDivergence, tuple[Any, ...]] | None = None  # what `partial_fit` goes on with
+    # what `partial_fit` goes on with
+    _begun: tuple[ContrastiveDivergence, tuple[Any, ...]] | None = None
 
     def __init__(
-        self, n_hidden: int = 256, *, method: str = "cd", n_iter: int = 50, learning_rate: float = 0.1,
-        batch_size: int = 100, cd_steps: int = 1, persistent: bool = False, momentum: float = 0.5,
-        final_momentum: float = 0.9, momentum_epochs: int = 5, weight_decay: float = 2e-4,
-        initial_weights: str = "normal", weight_scale: float = 0.1, visible_biases: str = "zero",
-        reading: Reading | None = None, n_elite: int = 4, sigma0: float = 0.1, x0: str = "epochs", x0_epochs: int = 1,
-        x0_batches: int = 1, x0_limit: float = 0.1, backend: str = "numpy", device: str | None = None,
-        precision: str | None = None, verbose: int = 0, random_state: SeedLike = None,
-    ) -> None:  # fmt: skip
+        self,
+        n_hidden: int = 256,
+        *,
+        method: str = "cd",
+        n_iter: int = 50,
+        learning_rate: float = 0.1,
+        batch_size: int = 100,
+        cd_steps: int = 1,
+        persistent: bool = False,
+        momentum: float = 0.5,
+        final_momentum: float = 0.9,
+        momentum_epochs: int = 5,
+        weight_decay: float = 2e-4,
+        initial_weights: str = "normal",
+        weight_scale: float = 0.1,
+        visible_biases: str = "zero",
+        reading: Reading | None = None,
+        n_elite: int = 4,
+        sigma0: float = 0.1,
+        x0: str = "epochs",
+        x0_epochs: int = 1,
+        x0_batches: int = 1,
+        x0_limit: float = 0.1,
+        backend: str = "numpy",
+        device: str | None = None,
+        precision: str | None = None,
+        verbose: int = 0,
+        random_state: SeedLike = None,
+    ) -> None:
         _keep(**locals())
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002
@@ -179,8 +246,12 @@ class RBM(_Network):
         self.__dict__.pop("random_state_", None)
         if self.method == "cd":
             return self._epochs(V, self.n_iter)
-        steps = train(V=V, n_hidden=self.n_hidden, **self._settings(V, self.n_iter), seed=_seed(self))
-        (step,) = deque(shown(steps, self.n_iter, self.method, progress=bool(self.verbose)), maxlen=1)
+        steps = train(
+            V=V, n_hidden=self.n_hidden, **self._settings(V, self.n_iter), seed=_seed(self)
+        )
+        (step,) = deque(
+            shown(steps, self.n_iter, self.method, progress=bool(self.verbose)), maxlen=1
+        )
         self.layers_, self.n_iter_ = [step.rbm], step.iteration
         return self
 
@@ -191,21 +262,30 @@ class RBM(_Network):
 
     @available_if(_goes_on)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002
-        """Train by one more epoch of contrastive divergence on any images, shape (m, n_visible), as now set.
+        """Train by one more epoch of contrastive divergence on any images, shape (m, n_visible), as
+        now set.
 
-        It goes on where contrastive divergence in `fit` or the last call ended, with its momentum and random numbers,
-        also after pickling, and begins anew after another method; as many calls as `n_iter` on the same images give
-        the bits of `fit`. What it began with stays: `n_hidden`, `initial_weights`, `weight_scale`, `visible_biases` and
-        `random_state`.
-        A call that fails changes nothing. An AttributeError with other methods.
+        It goes on where contrastive divergence in `fit` or the last call ended, with its momentum
+        and random numbers, also after pickling, and begins anew after another method; as many calls
+        as `n_iter` on the same images give the bits of `fit`. What it began with stays: `n_hidden`,
+        `initial_weights`, `weight_scale`, `visible_biases` and `random_state`. A call that fails
+        changes nothing. An AttributeError with other methods.
         """
         return self._epochs(self._images(X, reset=self._begun is None), 1)
 
     def _epochs(self, V: Array, n_epochs: int) -> Self:
         settings = self._settings(V, n_epochs)["training"]
-        start = self.n_hidden, self.initial_weights, self.weight_scale, self.visible_biases, self.random_state
+        start = (
+            self.n_hidden,
+            self.initial_weights,
+            self.weight_scale,
+            self.visible_biases,
+            self.random_state,
+        )
         if self._begun is None:
-            cd = ContrastiveDivergence(V, self.n_hidden, settings=settings, seed=_seed(self), unit_interval=False)
+            cd = ContrastiveDivergence(
+                V, self.n_hidden, settings=settings, seed=_seed(self), unit_interval=False
+            )
         elif start != self._begun[1]:
             names = "n_hidden, initial_weights, weight_scale, visible_biases and random_state"
             raise ValueError(f"{names} must stay {self._begun[1]} until the next fit, got {start}")
@@ -219,22 +299,28 @@ class RBM(_Network):
         return self
 
     def score_samples(self, X: ArrayLike) -> Array:
-        """Return minus the squared error of each image's mean-field reconstruction (item E2), shape (m,)."""
+        """Return minus the squared error of each image's mean-field reconstruction (item E2), shape
+        (m,).
+        """
         V = self._images(X)
         scores: Array = -((V - self.parameters_.reconstruct(V)) ** 2).sum(axis=1)
         return scores
 
     def gibbs(self, v: ArrayLike) -> Array:
-        """Return bits, shape (m, n_visible), after a step of Gibbs sampling from `v`: h ~ P(h | v), then v ~ P(v | h).
+        """Return bits, shape (m, n_visible), after a step of Gibbs sampling from `v`: h ~ P(h | v),
+        then v ~ P(v | h).
 
-        The first call after `fit` makes `random_state_`, from which this and all later calls draw: repeated on what
-        they return they are a chain, the same one after each `fit` where `random_state` is an integer.
+        The first call after `fit` makes `random_state_`, from which this and all later calls draw:
+        repeated on what they return they are a chain, the same one after each `fit` where
+        `random_state` is an integer.
         """
         check_is_fitted(self, "layers_")
         if hasattr(v, "columns"):  # the bits of the call before have no names
             v = self._images(v)
         if not hasattr(self, "random_state_"):
-            self.random_state_ = np.random.default_rng(random_streams.child(_seed(self), random_streams.GIBBS))
+            self.random_state_ = np.random.default_rng(
+                random_streams.child(_seed(self), random_streams.GIBBS)
+            )
         H = self.parameters_.sample_hidden(v, self.random_state_)
         bits: Array = self.parameters_.sample_visible(H, self.random_state_) == 1
         return bits
@@ -261,10 +347,12 @@ class RBM(_Network):
 
 
 class DBN(_Network):
-    """A deep belief network: restricted Boltzmann machines, each trained on the hidden units of the one below.
+    """A deep belief network: restricted Boltzmann machines, each trained on the hidden units of the
+    one below.
 
-    It has no `score_samples`: each layer has an error of its own, on features of its own, and that of the lowest,
-    ``((X - dbn.layers_[0].reconstruct(X)) ** 2).sum(axis=1)``, says nothing about those above.
+    It has no `score_samples`: each layer has an error of its own, on features of its own, and that
+    of the lowest, ``((X - dbn.layers_[0].reconstruct(X)) ** 2).sum(axis=1)``, says nothing about
+    those above.
 
     Parameters
     ----------
@@ -291,26 +379,53 @@ class DBN(_Network):
     """
 
     def __init__(
-        self, layers: Sequence[int] = (256, 256), *, features: Literal["probabilities", "bits"] = "probabilities",
-        method: str = "cd", n_iter: int = 50, learning_rate: float = 0.1,
-        batch_size: int = 100, cd_steps: int = 1, persistent: bool = False, momentum: float = 0.5,
-        final_momentum: float = 0.9, momentum_epochs: int = 5, weight_decay: float = 2e-4,
-        initial_weights: str = "normal", weight_scale: float = 0.1, visible_biases: str = "zero",
-        reading: Reading | None = None, n_elite: int = 4, sigma0: float = 0.1, x0: str = "epochs", x0_epochs: int = 1,
-        x0_batches: int = 1, x0_limit: float = 0.1, backend: str = "numpy", device: str | None = None,
-        precision: str | None = None, verbose: int = 0, random_state: SeedLike = None,
-    ) -> None:  # fmt: skip
+        self,
+        layers: Sequence[int] = (256, 256),
+        *,
+        features: Literal["probabilities", "bits"] = "probabilities",
+        method: str = "cd",
+        n_iter: int = 50,
+        learning_rate: float = 0.1,
+        batch_size: int = 100,
+        cd_steps: int = 1,
+        persistent: bool = False,
+        momentum: float = 0.5,
+        final_momentum: float = 0.9,
+        momentum_epochs: int = 5,
+        weight_decay: float = 2e-4,
+        initial_weights: str = "normal",
+        weight_scale: float = 0.1,
+        visible_biases: str = "zero",
+        reading: Reading | None = None,
+        n_elite: int = 4,
+        sigma0: float = 0.1,
+        x0: str = "epochs",
+        x0_epochs: int = 1,
+        x0_batches: int = 1,
+        x0_limit: float = 0.1,
+        backend: str = "numpy",
+        device: str | None = None,
+        precision: str | None = None,
+        verbose: int = 0,
+        random_state: SeedLike = None,
+    ) -> None:
         _keep(**locals())
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002
-        """Train each layer on the features of the one below, the lowest on the images `X`, shape (m, n_visible)."""
+        """Train each layer on the features of the one below, the lowest on the images `X`, shape
+        (m, n_visible).
+        """
         V = self._images(X, reset=True)
         if np.ndim(self.layers) != 1 or len(self.layers) == 0:
-            raise ValueError(f"layers must be a sequence with at least one number of units, got {self.layers!r}")
+            raise ValueError(
+                f"layers must be a sequence with at least one number of units, got {self.layers!r}"
+            )
         layers = [checks.integer(f"layers[{i}]", n, at_least=1) for i, n in enumerate(self.layers)]
         settings = self._settings(V, self.n_iter)
         seed, progress = _seed(self), bool(self.verbose)
-        self.layers_ = pretrain(V, layers, **settings, features=self.features, seed=seed, progress=progress)
+        self.layers_ = pretrain(
+            V, layers, **settings, features=self.features, seed=seed, progress=progress
+        )
         self.n_iter_ = settings["reading"].n_gen
         return self
 
@@ -318,15 +433,17 @@ class DBN(_Network):
 class DBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that starts from a deep belief network: the network of Section 8.
 
-    A softmax layer, for two classes one logistic unit, is put on the pre-trained layers, and all of them are fine-tuned
-    by stochastic gradient descent of the cross-entropy, see `leamvd.networks.dbn.fine_tune`.
+    A softmax layer, for two classes one logistic unit, is put on the pre-trained layers, and all of
+    them are fine-tuned by stochastic gradient descent of the cross-entropy, see
+    `leamvd.networks.dbn.fine_tune`.
 
     Parameters
     ----------
-    dbn : DBN, RBM, FrozenEstimator of a fitted one, or sequence of leamvd.networks.rbm.RBMParameters, optional
-        By default ``DBN()``. A copy is trained by each `fit`; settings of one that is given have names like
-        ``dbn__method``. One that is fitted, within `sklearn.frozen.FrozenEstimator`, or its `layers_` are taken as
-        pre-trained: a search over fine-tuning then pre-trains once.
+    dbn : DBN, RBM, FrozenEstimator of a fitted one, or sequence of
+    leamvd.networks.rbm.RBMParameters, optional
+        By default ``DBN()``. A copy is trained by each `fit`; settings of one that is given have
+        names like ``dbn__method``. One that is fitted, within `sklearn.frozen.FrozenEstimator`, or
+        its `layers_` are taken as pre-trained: a search over fine-tuning then pre-trains once.
     n_iter : int
         Epochs of fine-tuning.
     learning_rate : float
@@ -360,14 +477,22 @@ class DBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     def __init__(
-        self, dbn: DBN | RBM | FrozenEstimator | Sequence[RBMParameters] | None = None, *, n_iter: int = 50,
-        learning_rate: float = 0.2, batch_size: int = 100, momentum: float = 0.9, verbose: int = 0,
+        self,
+        dbn: DBN | RBM | FrozenEstimator | Sequence[RBMParameters] | None = None,
+        *,
+        n_iter: int = 50,
+        learning_rate: float = 0.2,
+        batch_size: int = 100,
+        momentum: float = 0.9,
+        verbose: int = 0,
         random_state: SeedLike = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         _keep(**locals())
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Train on images `X`, shape (m, n_visible), and labels `y`, shape (m,): numbers, strings or any that sort."""
+        """Train on images `X`, shape (m, n_visible), and labels `y`, shape (m,): numbers, strings
+        or any that sort.
+        """
         V, labels = validate_data(self, X, y, dtype=[np.float64, np.float32])
         check_classification_targets(labels)
         classes: Array = np.unique(labels)
@@ -381,7 +506,9 @@ class DBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         }
         layers = self._pretrained(X, V, seed)
         tuning = fine_tune(layers, V, labels, epochs=n_iter, seed=seed, **settings)
-        steps = list(tqdm(tuning, desc="fine-tuning", total=n_iter, unit="epoch", disable=not self.verbose))
+        steps = list(
+            tqdm(tuning, desc="fine-tuning", total=n_iter, unit="epoch", disable=not self.verbose)
+        )
         self.classes_, self.layers_, self.network_ = classes, layers, steps[-1][0]
         self.loss_curve_, self.n_iter_ = [loss for _, loss in steps], n_iter
         return self
@@ -396,8 +523,14 @@ class DBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         else:
             _warn_outside(V)
         layers = getattr(dbn, "layers_", dbn)
-        if not isinstance(layers, Sequence) or not layers or not all(isinstance(rbm, RBMParameters) for rbm in layers):
-            forms = "a DBN or RBM, a FrozenEstimator of a fitted one, or a sequence of RBMParameters"
+        if (
+            not isinstance(layers, Sequence)
+            or not layers
+            or not all(isinstance(rbm, RBMParameters) for rbm in layers)
+        ):
+            forms = (
+                "a DBN or RBM, a FrozenEstimator of a fitted one, or a sequence of RBMParameters"
+            )
             raise TypeError(f"dbn must be {forms}, got {checks.shown(self.dbn)}")
         if V.shape[1] != len(layers[0].b):
             raise ValueError(f"X must have shape (m, {len(layers[0].b)}), as dbn, got {V.shape}")
@@ -407,7 +540,9 @@ class DBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return list(layers)
 
     def predict_proba(self, X: ArrayLike) -> Array:
-        """Return the probability of each of `classes_`, shape (m, n_classes), for the images `X`."""
+        """Return the probability of each of `classes_`, shape (m, n_classes),
+        for the images `X`.
+        """
         check_is_fitted(self, "network_")
         V = validate_data(self, X, reset=False, dtype=self.network_.coefs_[0].dtype)
         with one_blas_thread():
@@ -421,7 +556,9 @@ class DBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return logarithms
 
     def predict(self, X: ArrayLike) -> Array:
-        """Return the most probable class of each image, shape (m,), for the images `X`, shape (m, n_visible)."""
+        """Return the most probable class of each image, shape (m,), for the images `X`, shape (m,
+        n_visible).
+        """
         best = self.predict_proba(X).argmax(axis=1)
         labels: Array = self.classes_[best]
         return labels

@@ -1,7 +1,8 @@
 """How likely an RBM finds images, with its partition function by annealed importance sampling.
 
-Salakhutdinov and Murray, "On the quantitative analysis of deep belief networks" (2008). Chains start at a distribution
-of independent pixels, whose partition function is known, and go to the RBM's over inverse temperatures from 0 to 1.
+Salakhutdinov and Murray, "On the quantitative analysis of deep belief networks" (2008). Chains
+start at a distribution of independent pixels, whose partition function is known, and go to the
+RBM's over inverse temperatures from 0 to 1.
 """
 
 from itertools import pairwise
@@ -26,7 +27,8 @@ class LogLikelihood(NamedTuple):
 
 
 def base_rates(V: ArrayLike) -> Array:
-    """Return the biases of independent pixels that are on as often as in the rows of `V`, shape (n_visible,).
+    """Return the biases of independent pixels that are on as often as in the rows of `V`, shape
+    (n_visible,).
 
     One image that is all on and one that is all off are added, so that no pixel is certain.
     """
@@ -37,17 +39,25 @@ def base_rates(V: ArrayLike) -> Array:
 
 
 def independent(biases: Array, n_hidden: int = 1) -> RBMParameters:
-    """Return the RBM of independent pixels, shape (n_visible,): all that is not a visible bias is zero."""
+    """Return the RBM of independent pixels, shape (n_visible,): all that is not a visible bias is
+    zero.
+    """
     return RBMParameters(np.zeros((len(biases), n_hidden)), biases, np.zeros(n_hidden))
 
 
 def log_weights(
-    rbm: RBMParameters, base: ArrayLike, *, n_chains: int, n_temperatures: int, rng: np.random.Generator
+    rbm: RBMParameters,
+    base: ArrayLike,
+    *,
+    n_chains: int,
+    n_temperatures: int,
+    rng: np.random.Generator,
 ) -> Array:
-    """Return the logarithms of importance weights, one of each chain, whose mean estimates Z without bias, in float64.
+    """Return the logarithms of importance weights, one of each chain, whose mean estimates Z
+    without bias, in float64.
 
-    Chains start from independent pixels of the biases `base`, shape (n_visible,), see `base_rates`, and reach the RBM
-    in `n_temperatures` equally long steps.
+    Chains start from independent pixels of the biases `base`, shape (n_visible,), see `base_rates`,
+    and reach the RBM in `n_temperatures` equally long steps.
     """
     rbm.check()
     W, b, c = (p.astype(np.float64) for p in rbm)
@@ -58,7 +68,8 @@ def log_weights(
     log_w = np.full(n_chains, np.logaddexp(0, a).sum() + len(c) * np.log(2))  # log Z_0
     with one_blas_thread():
         for before, beta in pairwise(betas):
-            # log p_beta(v) = ((1 - beta) a + beta b)^T v + sum_j log(1 + exp(beta x_j)), x = c + W^T v, up to Z_beta
+            # log p_beta(v) = ((1 - beta) a + beta b)^T v + sum_j log(1 + exp(beta x_j)), x = c +
+            # W^T v, up to Z_beta
             X = V @ W + c
             log_w += (beta - before) * (V @ (b - a))
             log_w += (np.logaddexp(0, beta * X) - np.logaddexp(0, before * X)).sum(axis=1)
@@ -68,7 +79,8 @@ def log_weights(
 
 
 def estimate(rbm: RBMParameters, V: ArrayLike, log_w: Array) -> LogLikelihood:
-    """Return the mean log-likelihood of the bits `V`, shape (m, n_visible), given `log_weights` of two chains or more.
+    """Return the mean log-likelihood of the bits `V`, shape (m, n_visible), given `log_weights` of
+    two chains or more.
 
     The standard error is that of the logarithm of the weights' mean, to first order.
     """

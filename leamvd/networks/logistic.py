@@ -1,4 +1,6 @@
-"""The logistic function sigma(x) = 1/(1 + exp(-x)) over whole arrays, where the time of small layers goes."""
+"""The logistic function sigma(x) = 1/(1 + exp(-x)) over whole arrays, where the time of small
+layers goes.
+"""
 
 import math
 from typing import Any
@@ -39,17 +41,25 @@ def squared_error(A: Array, bias: Array, V: Array) -> float:
     return np.inf if np.isnan(total) else total
 
 
-# sigma(x) = 1/(1 + e), e = exp(-x) = 2^k exp(r) with k an integer and abs(r) <= ln 2 / 2, by Taylor's series. Adding
-# 1.5 2^23 (float32) or 1.5 2^52 (float64) rounds to an integer whose bits then stand at the low end of the sum, so that
-# all of it runs in vector lanes, which a call of the C library's exp does not: `scipy.special.expit` takes 3 to 13
-# times as long. -x is clamped to where 2^k is a normal number.
-def _constants(real: Any, limit: float, mantissa: int, ln2_high: float, ln2_low: float, degree: int) -> tuple[Any, ...]:
-    """Return the numbers of one floating type: the limit of abs(x) first, the series last, highest power first."""
+# sigma(x) = 1/(1 + e), e = exp(-x) = 2^k exp(r) with k an integer and abs(r) <= ln 2 / 2, by
+# Taylor's series. Adding 1.5 2^23 (float32) or 1.5 2^52 (float64) rounds to an integer whose bits
+# then stand at the low end of the sum, so that all of it runs in vector lanes, which a call of the
+# C library's exp does not: `scipy.special.expit` takes 3 to 13 times as long. -x is clamped to
+# where 2^k is a normal number.
+def _constants(
+    real: Any, limit: float, mantissa: int, ln2_high: float, ln2_low: float, degree: int
+) -> tuple[Any, ...]:
+    """Return the numbers of one floating type: the limit of abs(x) first, the series last, highest
+    power first.
+    """
     numbers = limit, 1 / math.log(2), 1.5 * 2**mantissa, ln2_high, ln2_low, 1
-    return *map(real, numbers), tuple(real(1 / math.factorial(power)) for power in range(degree, -1, -1))
+    return *map(real, numbers), tuple(
+        real(1 / math.factorial(power)) for power in range(degree, -1, -1)
+    )
 
 
-# ln 2 in two parts: products of the first, of few bits, with k are exact; in double precision both have 86 bits
+# ln 2 in two parts: products of the first, of few bits, with k are exact; in double precision both
+# have 86 bits
 _SINGLE = _constants(np.float32, 87, 23, 355 / 512, math.log(2) - 355 / 512, 6)
 _LN2 = float.fromhex("0x1.62e42feep-1"), float.fromhex("0x1.a39ef35793c76p-33")
 _DOUBLE = _constants(np.float64, 708, 52, *_LN2, 13)
@@ -64,7 +74,8 @@ def _expit(x: Any) -> Any:
     k = rounded - rounding
     r = (y - k * ln2_high) - k * ln2_low
     p = series[0]
-    for coefficient in series[1:]:  # not by `random_streams._horner`, whose products and sums are rounded apart
+    # not by `random_streams._horner`, whose products and sums are rounded apart
+    for coefficient in series[1:]:
         p = p * r + coefficient
     return one / (one + (_times_power_32(p, rounded) if single else _times_power_64(p, rounded)))
 
@@ -72,7 +83,9 @@ def _expit(x: Any) -> Any:
 @kernel()
 def _times_power_32(p: Any, rounded: Any) -> Any:
     """Return 2^k p: the exponents add; all of `rounded` but k is shifted out."""
-    bits = np.int32(np.float32(rounded).view(np.int32) << np.int32(23)) + np.float32(p).view(np.int32)
+    bits = np.int32(np.float32(rounded).view(np.int32) << np.int32(23)) + np.float32(p).view(
+        np.int32
+    )
     return np.int32(bits).view(np.float32)
 
 

@@ -1,4 +1,6 @@
-"""How well restricted Boltzmann machines reconstruct images: the error that the optimizers minimize (item E2)."""
+"""How well restricted Boltzmann machines reconstruct images: the error that the optimizers minimize
+(item E2).
+"""
 
 import math
 from itertools import pairwise, product
@@ -15,10 +17,12 @@ from leamvd.networks.rbm import RBMParameters, images, n_parameters, sample_bits
 from leamvd.networks.torch_backend import TorchErrors, computation
 from leamvd.optimizers import random_streams
 
-BLOCK_SIZE = 1024  # images: enough for matrix products at full speed, few enough that scratch stays in the cache
+# images: enough for matrix products at full speed, few enough that scratch stays in the cache
+BLOCK_SIZE = 1024
 
-# OpenBLAS multiplies matrices without copying them into its own layout first up to so many multiplications, which makes
-# products of 49 x 30 with 512 images 1.5 times faster than with 1,024; with very few images, calls would cost more.
+# OpenBLAS multiplies matrices without copying them into its own layout first up to so many
+# multiplications, which makes products of 49 x 30 with 512 images 1.5 times faster than with 1,024;
+# with very few images, calls would cost more.
 _UNPACKED, _LEAST_UNPACKED = 1_000_000, 128
 
 
@@ -28,7 +32,8 @@ class Errors(NamedTuple):
     Parameters
     ----------
     mean_field : float
-        Sum over images and pixels of (v - v_hat)^2, v_hat the mean-field reconstruction: what the optimizers minimize.
+        Sum over images and pixels of (v - v_hat)^2, v_hat the mean-field reconstruction: what the
+        optimizers minimize.
     sampled : float
         The same sum where the hidden units are bits drawn from P(h | v).
     mean_field_ratio, sampled_ratio : float
@@ -41,7 +46,9 @@ class Errors(NamedTuple):
     sampled_ratio: float
 
 
-def reconstruction_errors(rbm: RBMParameters, V: ArrayLike, *, seed: int, train_mean: Array | None = None) -> Errors:
+def reconstruction_errors(
+    rbm: RBMParameters, V: ArrayLike, *, seed: int, train_mean: Array | None = None
+) -> Errors:
     """Return every measure of item E2.
 
     Parameters
@@ -51,11 +58,12 @@ def reconstruction_errors(rbm: RBMParameters, V: ArrayLike, *, seed: int, train_
     V : (m, n_visible) array
         Images in [0, 1].
     seed : int
-        Non-negative; each block of 1,024 images draws its bits from a stream of its own, a child of this seed,
-        so the result depends neither on threads nor on the images in other blocks.
+        Non-negative; each block of 1,024 images draws its bits from a stream of its own, a child of
+        this seed, so the result depends neither on threads nor on the images in other blocks.
     train_mean : (n_visible,) array, optional
-        Where `V` are test images: the mean of the training images, which is what a model that has learned nothing but
-        the mean would predict, and so what the ratios compare with. Bits then come from other streams.
+        Where `V` are test images: the mean of the training images, which is what a model that has
+        learned nothing but the mean would predict, and so what the ratios compare with. Bits then
+        come from other streams.
 
     Returns
     -------
@@ -64,7 +72,9 @@ def reconstruction_errors(rbm: RBMParameters, V: ArrayLike, *, seed: int, train_
     rbm.check()
     V = images("V", V)
     if V.shape[1] != len(rbm.b):
-        raise ValueError(f"V must have {len(rbm.b)} columns, one for each visible unit, got {V.shape[1]}")
+        raise ValueError(
+            f"V must have {len(rbm.b)} columns, one for each visible unit, got {V.shape[1]}"
+        )
     if train_mean is not None:
         train_mean = checks.array("train_mean", train_mean, shape=rbm.b.shape, dtype=np.float64)
     seed = checks.integer("seed", seed, at_least=0)
@@ -77,7 +87,9 @@ def reconstruction_errors(rbm: RBMParameters, V: ArrayLike, *, seed: int, train_
         with np.errstate(all="ignore"):
             _mean_hidden(W, c, block, H)
             mean_field = _visible_error(W, b, H, block, V_hat)
-            bits = sample_bits(H, np.random.default_rng(random_streams.child(seed, purpose, start // BLOCK_SIZE)))
+            bits = sample_bits(
+                H, np.random.default_rng(random_streams.child(seed, purpose, start // BLOCK_SIZE))
+            )
             return mean_field, _visible_error(W, b, bits, block, V_hat)
 
     with one_blas_thread():
@@ -88,22 +100,27 @@ def reconstruction_errors(rbm: RBMParameters, V: ArrayLike, *, seed: int, train_
 
 
 def constant_baseline(V: ArrayLike, mean: Array | None = None) -> float:
-    """Return the sum of squared errors of predicting one image for each of the (m, n_visible) images (item E2).
+    """Return the sum of squared errors of predicting one image for each of the (m, n_visible)
+    images (item E2).
 
     That image is `mean`, shape (n_visible,), by default their own mean.
     """
     V = images("V", V)
     mean = V.mean(axis=0, dtype=np.float64) if mean is None else mean
-    return math.fsum(float(((V[i : i + BLOCK_SIZE] - mean) ** 2).sum()) for i in range(0, len(V), BLOCK_SIZE))
+    return math.fsum(
+        float(((V[i : i + BLOCK_SIZE] - mean) ** 2).sum()) for i in range(0, len(V), BLOCK_SIZE)
+    )
 
 
 def error_and_gradient(theta: Array, V: Array, n_hidden: int) -> tuple[float, Array]:
-    """Return the mean-field error of one RBM, laid out as for `RBMParameters.from_flat`, and its gradient, shape (n,).
+    """Return the mean-field error of one RBM, laid out as for `RBMParameters.from_flat`, and its
+    gradient, shape (n,).
 
     Back-propagation in plain NumPy, of all images at once: what the searches do without.
     """
     W, b, c = RBMParameters.from_flat(theta, V.shape[1], n_hidden)
-    H = (1 + np.tanh((V @ W + c) / 2)) / 2  # not by `hidden_given_visible`: recorded ends of L-BFGS rest on these bits
+    # not by `hidden_given_visible`: recorded ends of L-BFGS rest on these bits
+    H = (1 + np.tanh((V @ W + c) / 2)) / 2
     V_hat = (1 + np.tanh((H @ W.T + b) / 2)) / 2
     visible = 2 * (V_hat - V) * V_hat * (1 - V_hat)
     hidden = visible @ W * H * (1 - H)
@@ -112,11 +129,13 @@ def error_and_gradient(theta: Array, V: Array, n_hidden: int) -> tuple[float, Ar
 
 
 class ReconstructionObjective:
-    """Mean-field reconstruction error of a whole population of RBMs: what the optimizers minimize (item E2).
+    """Mean-field reconstruction error of a whole population of RBMs: what the optimizers minimize
+    (item E2).
 
-    The error of one individual is the sum over images and pixels of (v - sigma(b + W sigma(c + W^T v)))^2. Images are
-    stored once more, transposed and in blocks; in addition, a thread needs scratch for one block only. NumPy's values
-    are the same bits for any number of threads and whatever the rest of the population is.
+    The error of one individual is the sum over images and pixels of (v - sigma(b + W sigma(c + W^T
+    v)))^2. Images are stored once more, transposed and in blocks; in addition, a thread needs
+    scratch for one block only. NumPy's values are the same bits for any number of threads and
+    whatever the rest of the population is.
 
     Parameters
     ----------
@@ -125,8 +144,9 @@ class ReconstructionObjective:
     n_hidden : int
         Number of hidden units.
     backend : {"numpy", "torch"}
-        What computes. PyTorch (``pip install leamvd[torch]``) agrees with NumPy up to rounding and repeats its bits on
-        the same device; what it keeps of them is said in `leamvd.networks.torch_backend.TorchErrors`.
+        What computes. PyTorch (``pip install leamvd[torch]``) agrees with NumPy up to rounding and
+        repeats its bits on the same device; what it keeps of them is said in
+        `leamvd.networks.torch_backend.TorchErrors`.
     device : str, optional
         Of torch: "cpu", "cuda", "cuda:1"; by default "cuda" where there is one.
     precision : {"float32", "float64", "bfloat16"}, optional
@@ -196,7 +216,9 @@ class ReconstructionObjective:
         def evaluate(task: tuple[int, slice]) -> None:
             number, part = task
             with np.errstate(all="ignore"):
-                _population_errors(X[part], self._blocks[number], self.n_hidden, errors[number, part])
+                _population_errors(
+                    X[part], self._blocks[number], self.n_hidden, errors[number, part]
+                )
 
         ends = np.linspace(0, len(X), thread_count(None) + 1).astype(int).tolist()
         parts = [slice(*pair) for pair in pairwise(ends)]
@@ -207,9 +229,15 @@ class ReconstructionObjective:
 
 
 def _block_size(n_visible: int, n_hidden: int) -> int:
-    """Return a power of two of images whose product with the weights OpenBLAS makes without packing, if any pays."""
+    """Return a power of two of images whose product with the weights OpenBLAS makes without
+    packing, if any pays.
+    """
     unpacked = _UNPACKED // (n_visible * n_hidden)
-    return min(1 << unpacked.bit_length() - 1, BLOCK_SIZE) if unpacked >= _LEAST_UNPACKED else BLOCK_SIZE
+    return (
+        min(1 << unpacked.bit_length() - 1, BLOCK_SIZE)
+        if unpacked >= _LEAST_UNPACKED
+        else BLOCK_SIZE
+    )
 
 
 @kernel()
@@ -221,14 +249,18 @@ def _mean_hidden(W: Array, c: Array, V: Array, H: Array) -> None:
 
 @kernel()
 def _visible_error(W: Array, b: Array, H: Array, V: Array, V_hat: Array) -> float:
-    """Return the sum of (v - sigma(b + W h))^2 over the columns of `V` and `H`; `V_hat` is scratch."""
+    """Return the sum of (v - sigma(b + W h))^2 over the columns of `V` and `H`;
+    `V_hat` is scratch.
+    """
     np.dot(W, H, V_hat)
     return squared_error(V_hat, b, V)
 
 
 @kernel()
 def _population_errors(X: Array, V: Array, n_hidden: int, errors: Array) -> None:
-    """Write the error of each individual on the columns of `V`: compiled, so that threads do not wait for Python."""
+    """Write the error of each individual on the columns of `V`: compiled, so that threads do not
+    wait for Python.
+    """
     n_visible, n_images = V.shape
     weights, end = n_visible * n_hidden, n_visible * n_hidden + n_visible
     H, V_hat = np.empty((n_hidden, n_images), V.dtype), np.empty((n_visible, n_images), V.dtype)

@@ -1,8 +1,8 @@
 """Restricted Boltzmann machines with binary units (item E1).
 
-An RBM with weights W, visible biases b and hidden biases c gives the energy E(v, h) = -v^T W h - b^T v - c^T h to the
-bits (v, h) and the probability exp(-E)/Z. Its conditionals are products of sigma(c + W^T v) and of sigma(b + W h),
-where sigma(x) = 1/(1 + exp(-x)) is the logistic function.
+An RBM with weights W, visible biases b and hidden biases c gives the energy E(v, h) = -v^T W h -
+b^T v - c^T h to the bits (v, h) and the probability exp(-E)/Z. Its conditionals are products of
+sigma(c + W^T v) and of sigma(b + W h), where sigma(x) = 1/(1 + exp(-x)) is the logistic function.
 
 Arithmetic is float32 where the images are float32 and float64 otherwise.
 """
@@ -97,17 +97,27 @@ class RBMParameters(NamedTuple):
             raise ValueError(f"W must have shape (n_visible, n_hidden), got {self.W.shape}")
         for name, p, n in zip("bc", self[1:], self.W.shape, strict=True):
             if p.shape != (n,):
-                raise ValueError(f"{name} must have shape ({n},) for W of shape {self.W.shape}, got {p.shape}")
+                raise ValueError(
+                    f"{name} must have shape ({n},) for W of shape {self.W.shape}, got {p.shape}"
+                )
 
     def hidden_given_visible(self, V: ArrayLike) -> Array:
-        """Return P(h = 1 | v) = sigma(c + W^T v), shape (m, n_hidden), for the rows of `V`, shape (m, n_visible)."""
+        """Return P(h = 1 | v) = sigma(c + W^T v), shape (m, n_hidden), for the rows of `V`, shape
+        (m, n_visible).
+        """
         self.check()
-        return _activated(checks.array("V", V, shape=(None, len(self.b)), dtype=self.W.dtype), self.W, self.c)
+        return _activated(
+            checks.array("V", V, shape=(None, len(self.b)), dtype=self.W.dtype), self.W, self.c
+        )
 
     def visible_given_hidden(self, H: ArrayLike) -> Array:
-        """Return P(v = 1 | h) = sigma(b + W h), shape (m, n_visible), for the rows of `H`, shape (m, n_hidden)."""
+        """Return P(v = 1 | h) = sigma(b + W h), shape (m, n_visible), for the rows of `H`, shape
+        (m, n_hidden).
+        """
         self.check()
-        return _activated(checks.array("H", H, shape=(None, len(self.c)), dtype=self.W.dtype), self.W.T, self.b)
+        return _activated(
+            checks.array("H", H, shape=(None, len(self.c)), dtype=self.W.dtype), self.W.T, self.b
+        )
 
     def sample_hidden(self, V: ArrayLike, rng: np.random.Generator) -> Array:
         """Return bits, 0.0 or 1.0, shape (m, n_hidden): h ~ P(h | v) for each row of `V`."""
@@ -118,11 +128,15 @@ class RBMParameters(NamedTuple):
         return sample_bits(self.visible_given_hidden(H), rng)
 
     def reconstruct(self, V: ArrayLike) -> Array:
-        """Return the mean-field reconstruction sigma(b + W sigma(c + W^T v)), shape (m, n_visible)."""
+        """Return the mean-field reconstruction sigma(b + W sigma(c + W^T v)),
+        shape (m, n_visible).
+        """
         return self.visible_given_hidden(self.hidden_given_visible(V))
 
     def free_energy(self, V: ArrayLike) -> Array:
-        """Return F(v) = -b^T v - sum_j log(1 + exp(c_j + (W^T v)_j)), shape (m,); P(v) = exp(-F(v))/Z."""
+        """Return F(v) = -b^T v - sum_j log(1 + exp(c_j + (W^T v)_j)), shape (m,); P(v) =
+        exp(-F(v))/Z.
+        """
         self.check()
         V = checks.array("V", V, shape=(None, len(self.b)), dtype=self.W.dtype)
         with one_blas_thread():
@@ -138,10 +152,15 @@ class RBMParameters(NamedTuple):
             Where both layers have more than 20 units.
         """
         self.check()
-        smaller = (self if len(self.b) <= len(self.c) else RBMParameters(self.W.T, self.c, self.b))._double()
+        smaller = (
+            self if len(self.b) <= len(self.c) else RBMParameters(self.W.T, self.c, self.b)
+        )._double()
         n_units = len(smaller.b)
         if n_units > _LARGEST_ENUMERATION:
-            told = "the exact log-likelihood sums over all states of the smaller layer, which must have at most"
+            told = (
+                "the exact log-likelihood sums over all states of the smaller layer, which must"
+                " have at most"
+            )
             raise ValueError(f"{told} {_LARGEST_ENUMERATION} units, got {n_units}")
         log_z = -math.inf
         for start in range(0, 2**n_units, _STATES_AT_ONCE):
@@ -151,7 +170,9 @@ class RBMParameters(NamedTuple):
         return log_z
 
     def log_likelihood(self, V: ArrayLike) -> float:
-        """Return the exact mean of log P(v) over the rows of `V`, which are bits; errors as `log_partition`."""
+        """Return the exact mean of log P(v) over the rows of `V`, which are bits; errors as
+        `log_partition`.
+        """
         self.check()
         return float(-self._double().free_energy(bits("V", V)).mean() - self.log_partition())
 
@@ -167,14 +188,21 @@ def _activated(V: Array, W: Array, bias: Array) -> Array:
     return H
 
 
-def images(name: str, V: ArrayLike, dtype: DTypeLike | None = None, *, unit_interval: bool = True) -> Array:
+def images(
+    name: str, V: ArrayLike, dtype: DTypeLike | None = None, *, unit_interval: bool = True
+) -> Array:
     """Return `V` as a C-contiguous (m, n) array, m, n >= 1; without `dtype`, float32 stays so.
 
-    Numbers outside [0, 1] are refused, unless `unit_interval` is false: then they need only be finite.
+    Numbers outside [0, 1] are refused, unless `unit_interval` is false: then they need only be
+    finite.
     """
-    V = checks.array(name, V, shape=(None, None), dtype=checks.precision(V) if dtype is None else dtype)
+    V = checks.array(
+        name, V, shape=(None, None), dtype=checks.precision(V) if dtype is None else dtype
+    )
     if V.size == 0:
-        raise ValueError(f"{name} must hold at least one image of at least one pixel, got shape {V.shape}")
+        raise ValueError(
+            f"{name} must hold at least one image of at least one pixel, got shape {V.shape}"
+        )
     if unit_interval and (V.min() < 0 or V.max() > 1):
         raise ValueError(f"{name} must lie in [0, 1], got values from {V.min()} to {V.max()}")
     return V
@@ -185,12 +213,17 @@ def bits(name: str, V: ArrayLike) -> Array:
     V = images(name, V, unit_interval=False)
     if not (right := (V == 0) | (V == 1)).all():
         where = tuple(np.argwhere(~right)[0].tolist())
-        raise ValueError(f"{name} must be 0 or 1, got {V[where]} at index {where}: draw bits of gray levels first")
+        raise ValueError(
+            f"{name} must be 0 or 1, got {V[where]} at index {where}: draw bits of gray levels"
+            " first"
+        )
     return V
 
 
 def sample_bits(P: Array, rng: np.random.Generator, out: Array | None = None) -> Array:
-    """Return an array (in `out`) of ones with probability `P` and zeros elsewhere, of the shape and dtype of `P`."""
+    """Return an array (in `out`) of ones with probability `P` and zeros elsewhere, of the shape and
+    dtype of `P`.
+    """
     if not isinstance(rng, np.random.Generator):
         raise TypeError(f"rng must be a numpy.random.Generator, got {checks.shown(rng)}")
     U = rng.random(P.shape, dtype=P.dtype.type, out=out)

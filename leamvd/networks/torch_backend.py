@@ -42,7 +42,9 @@ class Computation(NamedTuple):
         return np.dtype("float64" if self.precision == "float64" else "float32")
 
 
-def computation(backend: str, device: str | None, precision: str | None, dtype: DTypeLike) -> Computation:
+def computation(
+    backend: str, device: str | None, precision: str | None, dtype: DTypeLike
+) -> Computation:
     """Return what a backend computes with, its arguments checked.
 
     Parameters
@@ -79,7 +81,10 @@ def computation(backend: str, device: str | None, precision: str | None, dtype: 
     if device not in (None, "cpu"):
         raise ValueError(f"device must be 'cpu' or None for backend='numpy', got {device!r}")
     if precision not in (None, name):
-        raise ValueError(f"precision must be that of the images, {name!r}, for backend='numpy', got {precision!r}")
+        raise ValueError(
+            f"precision must be that of the images, {name!r}, for backend='numpy', got"
+            f" {precision!r}"
+        )
     return Computation(backend, "cpu", name)
 
 
@@ -91,7 +96,9 @@ def _device(name: str | None) -> str:
         return "cuda" if devices else "cpu"
     known = ["cpu", *(["cuda"] if devices else []), *(f"cuda:{i}" for i in range(devices))]
     if name not in known:
-        raise ValueError(f"device must be one that torch finds here, {', '.join(map(repr, known))}, got {name!r}")
+        raise ValueError(
+            f"device must be one that torch finds here, {', '.join(map(repr, known))}, got {name!r}"
+        )
     return name
 
 
@@ -102,11 +109,13 @@ def import_torch() -> Any:
 
 
 class TorchErrors:
-    """Sum over images and pixels of (v - sigma(b + W sigma(c + W^T v)))^2 for each RBM of a population, by plain torch.
+    """Sum over images and pixels of (v - sigma(b + W sigma(c + W^T v)))^2 for each RBM of a
+    population, by plain torch.
 
-    Products of bfloat16 are summed in float32; everything else is then float32: biases, sigma, differences and their
-    squares. The sum over blocks of images is float64. The same call on the same device gives the same bits again, with
-    as many threads; another device or version of torch gives others.
+    Products of bfloat16 are summed in float32; everything else is then float32: biases, sigma,
+    differences and their squares. The sum over blocks of images is float64. The same call on the
+    same device gives the same bits again, with as many threads; another device or version of torch
+    gives others.
 
     Parameters
     ----------
@@ -129,7 +138,9 @@ class TorchErrors:
         self._at_once = max(1, _ACTIVATIONS // (block_size * (n_visible + n_hidden)))
 
     def __call__(self, X: Array) -> NDArray[np.float64]:
-        """Return the error of each row of `X`, shape (population, n_var): finite, or +inf instead of NaN."""
+        """Return the error of each row of `X`, shape (population, n_var): finite, or +inf instead
+        of NaN.
+        """
         torch = import_torch()
         n_visible, n_hidden = self._shape
         with torch.inference_mode():
@@ -144,5 +155,7 @@ class TorchErrors:
                     V_hat = (W_part @ H.to(self._factor)).to(V.dtype).add_(b_part).sigmoid_()
                     # pairwise sums of a block lose nothing that matters
                     total[part] += V_hat.sub_(V).square_().sum(dim=(1, 2)).double()
-        errors: NDArray[np.float64] = total.nan_to_num(nan=torch.inf, posinf=torch.inf).cpu().numpy()
+        errors: NDArray[np.float64] = (
+            total.nan_to_num(nan=torch.inf, posinf=torch.inf).cpu().numpy()
+        )
         return errors

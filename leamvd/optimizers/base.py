@@ -25,8 +25,14 @@ REASONS = {
     "max_nfev": (1, "Another generation would exceed the number of evaluations."),
     "max_seconds": (1, "The time is used up."),
     "cma_maxiter": (1, "CMA-ES has reached its own number of generations."),
-    "max_stagnation": (2, "The best value has not become better for the number of generations given."),
-    "sigma_min_at_start": (2, "The standard deviations have been below their limit from the start: lower sigma_min."),
+    "max_stagnation": (
+        2,
+        "The best value has not become better for the number of generations given.",
+    ),
+    "sigma_min_at_start": (
+        2,
+        "The standard deviations have been below their limit from the start: lower sigma_min.",
+    ),
     "cma_stuck": (2, "CMA-ES sees no use in going on, by a criterion of its own."),
     "nan": (3, "Every value of a generation was NaN."),
     "callback": (4, "The callback asked to stop."),
@@ -36,11 +42,15 @@ REASONS = {
 DEFAULT_N_GEN = 30  # where none are given, as in the paper's stopping criteria
 
 BoundsLike = Bounds | Sequence[Any] | Array | Iterator[Any]
-"""Search limits: scipy's `Bounds`, a pair (low, high) of numbers or arrays, or a pair (low_i, high_i) a variable."""
+"""Search limits: scipy's `Bounds`, a pair (low, high) of numbers or arrays, or a pair (low_i,
+high_i) a variable.
+"""
 
 
 class Generation(NamedTuple):
-    """One row of the history; in `OptimizeResult.history` each field is an array with one value a generation."""
+    """One row of the history; in `OptimizeResult.history` each field is an array with one value a
+    generation.
+    """
 
     best: float  # best value so far; where elites are evaluated again (R14), of the population
     mean: float  # of the generation's finite values
@@ -54,13 +64,15 @@ class Generation(NamedTuple):
 class Optimizer(ABC):
     """An optimizer that is asked for candidates and told their values; lower is better.
 
-    A new one has `_sample`, which returns the next candidates, and `_learn`, which takes them and their values; its
-    name goes to `leamvd.optimizers.methods`. `sigma0` may be set until the first generation is drawn.
+    A new one has `_sample`, which returns the next candidates, and `_learn`, which takes them and
+    their values; its name goes to `leamvd.optimizers.methods`. `sigma0` may be set until the first
+    generation is drawn.
 
     Attributes
     ----------
     n_var, sigma0, population_size, n_gen, seed, dtype
-        As its constructor was given them, or what they became: `seed` is what was drawn where none was given.
+        As its constructor was given them, or what they became: `seed` is what was drawn where none
+        was given.
     generation, nfev : int
         Generations and values that were told.
     n_nan, n_inf : int
@@ -84,7 +96,9 @@ class Optimizer(ABC):
         self.n_var, self._x0, self._low, self._high = _search_space(x0, n_var, bounds, self.dtype)
         self.sigma0 = checks.real("sigma0", sigma0, above=0, dtype=self.dtype)
         most = random_streams.MAX_ROWS
-        self.population_size = checks.count("population_size", population_size, at_least=2, at_most=most)
+        self.population_size = checks.count(
+            "population_size", population_size, at_least=2, at_most=most
+        )
         self.n_gen = checks.count("n_gen", DEFAULT_N_GEN if n_gen is None else n_gen, at_least=1)
         self.seed = random_streams.key(seed)
         self._x0_in_population = checks.choice("x0_in_population", x0_in_population, (True, False))
@@ -96,9 +110,11 @@ class Optimizer(ABC):
         self._halted: dict[str, Any] = {}
 
     def ask(self) -> Floats:
-        """Return the candidates of the next generation, one a row; the same ones until they are told.
+        """Return the candidates of the next generation, one a row; the same ones until they are
+        told.
 
-        For LEA-MVD they are a read-only view of its own memory, which the next generation overwrites.
+        For LEA-MVD they are a read-only view of its own memory, which the next generation
+        overwrites.
         """
         if self._candidates is None:
             X = self._sample()
@@ -114,7 +130,9 @@ class Optimizer(ABC):
 
     @property
     def best_fun(self) -> float:
-        """The lowest value, +inf before the first; where elites are evaluated again (R14), that of the population."""
+        """The lowest value, +inf before the first; where elites are evaluated again (R14), that of
+        the population.
+        """
         return self._lowest
 
     def tell(self, X: ArrayLike, F: ArrayLike) -> None:
@@ -123,7 +141,8 @@ class Optimizer(ABC):
         Parameters
         ----------
         X : array_like, shape of the candidates asked for
-            What was evaluated: the candidates themselves, or what they were repaired to or replaced by.
+            What was evaluated: the candidates themselves, or what they were repaired to or replaced
+            by.
         F : array_like, shape (len(X),) or (len(X), 1)
             Objective values. NaN and +inf rank last and are counted.
 
@@ -183,19 +202,24 @@ class Optimizer(ABC):
 
     @property
     def result(self) -> OptimizeResult:
-        """The best point so far, as scipy's optimizers return it; that of the population where R14 says so.
+        """The best point so far, as scipy's optimizers return it; that of the population where R14
+        says so.
 
-        ``reason`` is the name of the stop reason, one of success if there is one, and "target" whenever that was
-        reached; ``status`` is its integer, 0 for success, 1 where a budget ran out, and others as in the table of
-        `leamvd.minimize`; ``message`` is its sentence. ``success`` says that the target was reached, or that the search
-        has converged: not that there is no lower value. ``n_nan`` and ``n_inf`` count values that were not finite;
-        ``x`` is None before the first generation; ``seed`` gives the same search again.
+        ``reason`` is the name of the stop reason, one of success if there is one, and "target"
+        whenever that was reached; ``status`` is its integer, 0 for success, 1 where a budget ran
+        out, and others as in the table of `leamvd.minimize`; ``message`` is its sentence.
+        ``success`` says that the target was reached, or that the search has converged: not that
+        there is no lower value. ``n_nan`` and ``n_inf`` count values that were not finite; ``x`` is
+        None before the first generation; ``seed`` gives the same search again.
         """
         best_fun, stopped = self.best_fun, self.stop()
         reason = min(reversed(stopped), key=lambda name: REASONS[name][0] != 0, default="running")
         status, message = REASONS[reason]
         if reason == "n_gen" and self.n_gen == DEFAULT_N_GEN and not self._n_gen_given:
-            message = f"The default budget of {self.n_gen} generations is used up: set n_gen or max_nfev for more."
+            message = (
+                f"The default budget of {self.n_gen} generations is used up: set n_gen or max_nfev"
+                " for more."
+            )
         if isinstance(criteria := stopped.get(reason), dict):
             message = f"{message.removesuffix('.')}: {', '.join(criteria)}."
         if stopped and self._start_fun <= best_fun < math.inf:
@@ -217,8 +241,9 @@ class Optimizer(ABC):
 
     def __repr__(self) -> str:
         return (
-            f"<{type(self).__name__}: n_var={self.n_var}, population_size={self.population_size}, "
-            f"generation={self.generation} of {self.n_gen}, dtype={self.dtype}, best_fun={self.best_fun:.6g}>"
+            f"<{type(self).__name__}: n_var={self.n_var}, population_size={self.population_size},"
+            f" generation={self.generation} of {self.n_gen}, dtype={self.dtype},"
+            f" best_fun={self.best_fun:.6g}>"
         )
 
     def __copy__(self) -> Self:
@@ -227,7 +252,9 @@ class Optimizer(ABC):
 
     @abstractmethod
     def _sample(self) -> Floats:
-        """Return the next candidates, shape (n_candidates, n); row 1 of the first ones becomes the start solution."""
+        """Return the next candidates, shape (n_candidates, n); row 1 of the first ones becomes the
+        start solution.
+        """
 
     @abstractmethod
     def _learn(self, X: Floats, F: Array) -> None:
@@ -247,7 +274,9 @@ class Optimizer(ABC):
 
     @property
     def step_sizes(self) -> tuple[float, float, float]:
-        """Norm of sigma (Euclidean unless item R4 says otherwise), beta_1, beta_2; nan where there is none."""
+        """Norm of sigma (Euclidean unless item R4 says otherwise), beta_1, beta_2; nan where there
+        is none.
+        """
         return math.nan, math.nan, math.nan
 
 
@@ -259,22 +288,29 @@ def read_only(rows: Floats) -> Floats:
 
 
 def _sides(bounds: BoundsLike) -> tuple[Array, Array]:
-    """Return low and high of bounds in any form: float64, with one axis or, for all variables at once, none.
+    """Return low and high of bounds in any form: float64, with one axis or, for all variables at
+    once, none.
 
-    Pairs are the limits of one variable after the other, as SciPy reads them. Two of them are refused where they could
-    be (low, high) of two variables, too.
+    Pairs are the limits of one variable after the other, as SciPy reads them. Two of them are
+    refused where they could be (low, high) of two variables, too.
     """
     if isinstance(bounds, Bounds):
-        return _side(np.squeeze(bounds.lb), -np.inf), _side(np.squeeze(bounds.ub), np.inf)  # numbers have been arrays
+        # numbers have been arrays
+        return _side(np.squeeze(bounds.lb), -np.inf), _side(np.squeeze(bounds.ub), np.inf)
     bounds = [*bounds] if isinstance(bounds, Iterator) else bounds
-    forms = "scipy.optimize.Bounds, a pair (low, high) of numbers or arrays, or n pairs (low_i, high_i)"
+    forms = (
+        "scipy.optimize.Bounds, a pair (low, high) of numbers or arrays, or n pairs (low_i, high_i)"
+    )
     told = f"bounds must be {forms}, got {checks.shown(bounds)}"
     try:
         rows = list(bounds) if isinstance(bounds, list | tuple | np.ndarray) else []
         paired = bool(rows) and all(np.shape(row) == (2,) for row in rows)
         if paired and len(rows) == 2 and _ambiguous(rows, isinstance(bounds, np.ndarray)):
             pairs = "[(low, high), (low, high)] of tuples, a pair for each variable"
-            told = f"bounds must be scipy.optimize.Bounds, or {pairs}, got {checks.shown(bounds)}: those of two"
+            told = (
+                f"bounds must be scipy.optimize.Bounds, or {pairs}, got {checks.shown(bounds)}:"
+                " those of two"
+            )
             told += " variables could be (low, high) too"
             raise ValueError
         low, high = zip(*rows, strict=True) if paired else rows
@@ -284,7 +320,8 @@ def _sides(bounds: BoundsLike) -> tuple[Array, Array]:
 
 
 def _ambiguous(rows: list[Any], matrix: bool) -> bool:
-    """Return whether two pairs, the rows of a matrix or anything else, could be (low, high) of two variables as well.
+    """Return whether two pairs, the rows of a matrix or anything else, could be (low, high) of two
+    variables as well.
 
     Pairs are written as tuples; low and high, as with more variables, as lists or arrays.
     """
@@ -295,39 +332,54 @@ def _ambiguous(rows: list[Any], matrix: bool) -> bool:
     pairs = np.array([_side(first, -np.inf), _side(second, np.inf)])
     if (box == pairs).all() or not (box[0] < box[1]).all():
         return False
-    return bool(matrix or all(isinstance(row, list) for row in rows) or (pairs[0] == pairs[1]).all())
+    return bool(
+        matrix or all(isinstance(row, list) for row in rows) or (pairs[0] == pairs[1]).all()
+    )
 
 
 def _side(limits: Any, none: float) -> Array:
     """Return limits as an array; None is `none`, an infinity."""
     given = np.asarray(limits)
     if given.dtype == object:
-        given = np.reshape(np.array([none if one is None else one for one in given.flat]), given.shape)
+        given = np.reshape(
+            np.array([none if one is None else one for one in given.flat]), given.shape
+        )
     return checks.numbers("bounds", given, shape=(None,) if given.ndim else (), dtype=np.float64)
 
 
 def _search_space(
     x0: ArrayLike | None, n_var: int | None, bounds: BoundsLike | None, dtype: np.dtype[np.floating]
 ) -> tuple[int, Floats | None, Floats, Floats]:
-    """Return n, a copy of the start solution, if there is one, and the limits (n,), empty if there are none.
+    """Return n, a copy of the start solution, if there is one, and the limits (n,), empty if there
+    are none.
 
-    A start solution outside of the limits is clipped, with SciPy's warning. Limits that `dtype` cannot hold are rounded
-    inward, so that no point lies outside of those that are given.
+    A start solution outside of the limits is clipped, with SciPy's warning. Limits that `dtype`
+    cannot hold are rounded inward, so that no point lies outside of those that are given.
     """
     if x0 is None and bounds is None:
-        raise ValueError("x0 and bounds are both missing: give a start solution x0, or bounds to draw in")
+        raise ValueError(
+            "x0 and bounds are both missing: give a start solution x0, or bounds to draw in"
+        )
     given: Any = x0 if x0 is None or np.ndim(x0) else [x0]  # of one variable
     start = None if given is None else checks.array("x0", given, shape=(None,), dtype=dtype).copy()
     sides = [] if bounds is None else [*_sides(bounds)]
-    known = {side.size for side in sides if side.ndim} | ({start.size} if start is not None else set())
+    known = {side.size for side in sides if side.ndim} | (
+        {start.size} if start is not None else set()
+    )
     if n_var is not None:
         known |= {checks.count("n_var", n_var, at_least=1, at_most=random_streams.MAX_COLUMNS)}
     if len(known) != 1:
-        told = f"got {', '.join(map(str, sorted(known)))}" if known else "and none of them does: give n_var"
+        told = (
+            f"got {', '.join(map(str, sorted(known)))}"
+            if known
+            else "and none of them does: give n_var"
+        )
         raise ValueError(f"n_var, x0 and bounds must say one number of variables, {told}")
     n = known.pop()
     if n == 0:
-        raise ValueError(f"{'x0' if bounds is None else 'bounds'} must have at least one variable, got none")
+        raise ValueError(
+            f"{'x0' if bounds is None else 'bounds'} must have at least one variable, got none"
+        )
     if not sides:
         return n, start, np.empty(0, dtype), np.empty(0, dtype)
     below, above = (np.broadcast_to(side, n) for side in sides)
@@ -336,22 +388,32 @@ def _search_space(
         i = int(np.argmin(right))
         if np.isnan(below[i]) or np.isnan(above[i]):
             raise ValueError(f"bounds must not be NaN, got {below[i]} and {above[i]} at index {i}")
-        raise ValueError(f"bounds must have a {dtype} between low and high, got {below[i]} and {above[i]} at index {i}")
+        raise ValueError(
+            f"bounds must have a {dtype} between low and high, got {below[i]} and {above[i]} at"
+            f" index {i}"
+        )
     if start is None:
         if not (finite := np.isfinite(low) & np.isfinite(high)).all():
             i = int(np.argmin(finite))
-            told = f"got [{below[i]}, {above[i]}] at index {i}: the first generation is drawn uniformly in them"
+            told = (
+                f"got [{below[i]}, {above[i]}] at index {i}: the first generation is drawn"
+                " uniformly in them"
+            )
             raise ValueError(f"bounds must be finite without x0, {told}")
         return n, None, low, high
     exact = np.asarray(given, np.float64)
     if np.any((exact < below) | (exact > above)):
-        checks.warn("Initial guess is not within the specified bounds: x0 is clipped", OptimizeWarning)
-    return n, np.clip(start, low, high), low, high  # where x0 is a limit, it may have been rounded outward
+        checks.warn(
+            "Initial guess is not within the specified bounds: x0 is clipped", OptimizeWarning
+        )
+    # where x0 is a limit, it may have been rounded outward
+    return n, np.clip(start, low, high), low, high
 
 
 def _inward(limits: Array, inward: float, dtype: np.dtype[np.floating]) -> Floats:
     """Return limits (n,) as numbers of `dtype`, none of them farther from `inward`, an infinity."""
-    with np.errstate(over="ignore"):  # the largest number is inward of those that `dtype` cannot hold
+    # the largest number is inward of those that `dtype` cannot hold
+    with np.errstate(over="ignore"):
         rounded = limits.astype(dtype)
     outside = rounded < limits if inward > 0 else rounded > limits
     rounded[outside] = np.nextafter(rounded[outside], dtype.type(inward))

@@ -1,4 +1,7 @@
-"""A search in a file: the values that it was told. Told again, they bring an optimizer where it was, to the bit."""
+"""A search in a file: the values that it was told.
+
+Told again, they bring an optimizer where it was, to the bit.
+"""
 
 import dataclasses
 import functools
@@ -19,56 +22,93 @@ from leamvd.optimizers.base import Optimizer
 from leamvd.optimizers.cma_es import CMAES
 from leamvd.optimizers.reading import Reading
 
-_OTHERS = ("n_gen", "sigma_min", "nfev", "n_nan", "n_inf")  # limits, and what follows from the values
-_SAME = 1e-6  # two values of one point differ by less, relative to the largest one of the generation
+# limits, and what follows from the values
+_OTHERS = ("n_gen", "sigma_min", "nfev", "n_nan", "n_inf")
+# two values of one point differ by less, relative to the largest one of the generation
+_SAME = 1e-6
 
 
 class Checkpoint:
-    """The file of one search in NumPy's format .npz, without pickles. It is replaced whole, or not at all."""
+    """The file of one search in NumPy's format .npz, without pickles.
 
-    def __init__(self, path: str | os.PathLike[str], fun: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    It is replaced whole, or not at all.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], fun: Callable[..., Any], args: tuple[Any, ...]
+    ) -> None:
         if not isinstance(path, str | os.PathLike) or not os.fspath(path):
             raise ValueError(f"checkpoint must be the name of a file, got {checks.shown(path)}")
         self._path = Path(os.path.realpath(path))  # a link stays one
         if self._path.is_dir():
             raise ValueError(f"checkpoint must be the name of a file, got a folder: {str(path)!r}")
         named: Any = fun if hasattr(fun, "__qualname__") else type(fun)
-        self._called = {"fun": f"{named.__module__}.{named.__qualname__}", "args": f"({', '.join(map(_text, args))})"}
-        self.arguments: dict[str, Any] = {}  # of the search in the file, "seed" and "sigma0" among them
+        self._called = {
+            "fun": f"{named.__module__}.{named.__qualname__}",
+            "args": f"({', '.join(map(_text, args))})",
+        }
+        # of the search in the file, "seed" and "sigma0" among them
+        self.arguments: dict[str, Any] = {}
         self._made_by: dict[str, str] = {}
         self._measured = 0  # evaluations before the first generation
-        self.told: list[tuple[int, Array]] = []  # of each generation, a checksum of its candidates, and their values
+        # of each generation, a checksum of its candidates, and their values
+        self.told: list[tuple[int, Array]] = []
         if not (self._path.parent.is_dir() and os.access(self._path.parent, os.W_OK)):
-            raise OSError(f"checkpoint={str(path)!r} must lie in a folder that is there and can be written")
+            raise OSError(
+                f"checkpoint={str(path)!r} must lie in a folder that is there and can be written"
+            )
         if not self._path.exists():
             return
         try:
             with self._path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-                header, values = json.loads(file["header"].item()), np.split(file["F"], np.cumsum(file["counts"]))
+                header, values = (
+                    json.loads(file["header"].item()),
+                    np.split(file["F"], np.cumsum(file["counts"])),
+                )
                 self.told = list(zip(file["candidates"].tolist(), values[:-1], strict=True))
-            self.arguments, self._made_by, self._measured = (header[k] for k in ("arguments", "made_by", "measured"))
+            self.arguments, self._made_by, self._measured = (
+                header[k] for k in ("arguments", "made_by", "measured")
+            )
         except Exception as error:
-            told = f"checkpoint={str(path)!r} cannot be read as one of this version ({error}): name another file, or "
+            told = (
+                f"checkpoint={str(path)!r} cannot be read as one of this version ({error}): name"
+                " another file, or "
+            )
             raise ValueError(f"{told}delete this one") from error
 
     def begin(
-        self, opt: Optimizer, tell: Callable[[Array], None], evaluate: Callable[[Any], Array], *, whole: bool
+        self,
+        opt: Optimizer,
+        tell: Callable[[Array], None],
+        evaluate: Callable[[Any], Array],
+        *,
+        whole: bool,
     ) -> None:
-        """Bring an optimizer, which has begun, to where the search is, by `tell`; a ValueError where it is another's.
+        """Bring an optimizer, which has begun, to where the search is, by `tell`; a ValueError
+        where it is another's.
 
-        Values of the last generation are compared with what `evaluate` returns now: of `whole` generations, or else of
-        the two points of the lowest and of the highest value.
+        Values of the last generation are compared with what `evaluate` returns now: of `whole`
+        generations, or else of the two points of the lowest and of the highest value.
         """
         arguments, made_by = _arguments(opt) | self._called, _made_by(opt)
         began = self.arguments.get("generation", arguments["generation"])
         if began != arguments["generation"]:
             raise ValueError(
-                f"checkpoint={str(self._path)!r} is of a search that began with generation={began}, got "
-                f"{arguments['generation']}: give an optimizer that is where that one was, or name another file"
+                f"checkpoint={str(self._path)!r} is of a search that began with generation={began},"
+                f" got {arguments['generation']}: give an optimizer that is where that one was, or"
+                " name another file"
             )
-        if changed := [name for name in arguments if arguments[name] != self.arguments.get(name, arguments[name])]:
-            what = ", ".join(f"{name}={self.arguments[name]}, got {arguments[name]}" for name in changed)
-            raise ValueError(f"checkpoint={str(self._path)!r} is of a search with {what}: name another file")
+        if changed := [
+            name
+            for name in arguments
+            if arguments[name] != self.arguments.get(name, arguments[name])
+        ]:
+            what = ", ".join(
+                f"{name}={self.arguments[name]}, got {arguments[name]}" for name in changed
+            )
+            raise ValueError(
+                f"checkpoint={str(self._path)!r} is of a search with {what}: name another file"
+            )
         opt.nfev = self._measured = self._measured if self.told else opt.nfev
         before, self.arguments, self._made_by = self._made_by, arguments, made_by
         for number, (candidates, F) in enumerate(self.told, start=1):
@@ -76,16 +116,22 @@ class Checkpoint:
                 others = sorted(made_by.items() - before.items())
                 changes = [f"{name} {before.get(name)} became {now}" for name, now in others]
                 raise ValueError(
-                    f"checkpoint={str(self._path)!r} cannot go on, for generation {opt.generation + 1} has other "
-                    f"candidates here ({', '.join(changes) or 'with the same versions, code and processor'}): name "
-                    f"another file, or take np.load({str(self._path)!r})['x'] of value {np.load(self._path)['fun']}"
+                    f"checkpoint={str(self._path)!r} cannot go on, for generation"
+                    f" {opt.generation + 1} has other candidates here"
+                    f" ({', '.join(changes) or 'with the same versions, code and processor'}): name"
+                    f" another file, or take np.load({str(self._path)!r})['x'] of value"
+                    f" {np.load(self._path)['fun']}"
                 )
             if number == len(self.told):
                 self._compare(opt, F, evaluate, whole=whole)
             tell(F)
 
-    def _compare(self, opt: Optimizer, F: Array, evaluate: Callable[[Any], Array], *, whole: bool) -> None:
-        """Refuse a function that has other values than the file, unless it has others each time, which is warned of."""
+    def _compare(
+        self, opt: Optimizer, F: Array, evaluate: Callable[[Any], Array], *, whole: bool
+    ) -> None:
+        """Refuse a function that has other values than the file, unless it has others each time,
+        which is warned of.
+        """
         finite = np.flatnonzero(np.isfinite(F))
         if not finite.size:
             return
@@ -100,16 +146,32 @@ class Checkpoint:
         i = int(others[0])
         again = evaluate(points)
         same = (np.abs(again - now) <= near) | (again == now) | (np.isnan(again) & np.isnan(now))
-        where = f"of the same point of generation {opt.generation + 1}, where {str(self._path)!r} has {told[i]}"
+        where = (
+            f"of the same point of generation {opt.generation + 1}, where {str(self._path)!r} has"
+            f" {told[i]}"
+        )
         if same[others].all():
-            raise ValueError(f"fun must be that of the checkpoint, got {now[i]} {where}: name another file")
-        checks.warn(f"fun has noise: it returns {now[i]} and {again[i]} {where}; the search goes on with the file's")
+            raise ValueError(
+                f"fun must be that of the checkpoint, got {now[i]} {where}: name another file"
+            )
+        checks.warn(
+            f"fun has noise: it returns {now[i]} and {again[i]} {where}; the search goes on with"
+            " the file's"
+        )
 
     def write(self, opt: Optimizer) -> None:
-        """Store what was told, with the best point and its value, or leave the earlier file there."""
-        header = json.dumps({"arguments": self.arguments, "measured": self._measured, "made_by": self._made_by})
+        """Store what was told, with the best point and its value, or leave the
+        earlier file there.
+        """
+        header = json.dumps(
+            {"arguments": self.arguments, "measured": self._measured, "made_by": self._made_by}
+        )
         candidates, values = zip(*self.told, strict=True)
-        known: dict[str, Any] = {"candidates": candidates, "F": np.concatenate(values), "counts": [*map(len, values)]}
+        known: dict[str, Any] = {
+            "candidates": candidates,
+            "F": np.concatenate(values),
+            "counts": [*map(len, values)],
+        }
         temporary = self._path.with_name(f".{self._path.name}.partial")
         try:
             with temporary.open("wb") as file:
@@ -123,9 +185,15 @@ class Checkpoint:
 
 def _arguments(opt: Optimizer) -> dict[str, Any]:
     """Return what a search depends on, except its limits, as text that other values do not have."""
-    fields = {name: value for name, value in vars(opt).items() if name[0] != "_" and name not in _OTHERS}
+    fields = {
+        name: value for name, value in vars(opt).items() if name[0] != "_" and name not in _OTHERS
+    }
     if isinstance(reading := fields.pop("reading", None), Reading):
-        fields |= {name: value for name, value in dataclasses.asdict(reading).items() if name not in ("n_gen", *fields)}
+        fields |= {
+            name: value
+            for name, value in dataclasses.asdict(reading).items()
+            if name not in ("n_gen", *fields)
+        }
     bounds = f"{_text(opt._low)} to {_text(opt._high)}" if opt._low.size else "None"
     fields |= {"x0": _text(opt._x0), "bounds": bounds, "x0_in_population": opt._x0_in_population}
     known = {"method": type(opt).__name__} | {name: str(value) for name, value in fields.items()}
@@ -133,20 +201,34 @@ def _arguments(opt: Optimizer) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str:
-    """Return text that another number, text or array does not have; of what else there is, the type."""
+    """Return text that another number, text or array does not have; of what else there is, the
+    type.
+    """
     if type(value) is np.ndarray and not value.dtype.hasobject:
-        return f"{value.dtype} {value.shape} {checks.shown(value.flat[:3].tolist())} {zlib.crc32(value.tobytes()):x}"
+        return (
+            f"{value.dtype} {value.shape} {checks.shown(value.flat[:3].tolist())}"
+            f" {zlib.crc32(value.tobytes()):x}"
+        )
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, str):
-        return repr(value) if len(value) < 80 else f"{checks.shown(value)} {zlib.crc32(repr(value).encode()):x}"
+        return (
+            repr(value)
+            if len(value) < 80
+            else f"{checks.shown(value)} {zlib.crc32(repr(value).encode()):x}"
+        )
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return repr(value) if isinstance(value, int | float | complex | None) else type(value).__qualname__
+    return (
+        repr(value) if isinstance(value, int | float | complex | None) else type(value).__qualname__
+    )
 
 
 def checksum(X: Floats) -> int:
-    """Return a checksum of at most 4,096 columns of a generation: of 10^6 it would take a quarter of LEA-MVD's time."""
-    # another constant moves nearly all entries; so does another rounding, by the sums that make the next generation
+    """Return a checksum of at most 4,096 columns of a generation: of 10^6 it would take a quarter
+    of LEA-MVD's time.
+    """
+    # another constant moves nearly all entries; so does another rounding, by the sums that make the
+    # next generation
     return zlib.crc32(np.asarray(X)[:, :: -(-X.shape[1] // 4096)].tobytes())
 
 

@@ -1,4 +1,6 @@
-"""CMA-ES through pycma (Hansen, Akimoto and Baudis), with a full or a diagonal covariance matrix."""
+"""CMA-ES through pycma (Hansen, Akimoto and Baudis), with a full or a diagonal
+covariance matrix.
+"""
 
 import os
 import warnings
@@ -14,33 +16,41 @@ from leamvd.optimizers import random_streams
 from leamvd.optimizers.base import BoundsLike, Optimizer
 from leamvd.optimizers.random_streams import SeedLike
 
-# pycma's criteria that mean convergence: steps or differences of values so small that nothing changes any more.
-_TOLERANCES = frozenset({"tolx", "tolfun", "tolfunhist", "tolfunrel", "noeffectaxis", "noeffectcoord"})
+# pycma's criteria that mean convergence: steps or differences of values so small that nothing
+# changes any more.
+_TOLERANCES = frozenset(
+    {"tolx", "tolfun", "tolfunhist", "tolfunrel", "noeffectaxis", "noeffectcoord"}
+)
 
 
 class CMAES(Optimizer):
     """pycma's CMA-ES, with its defaults (item E9) except for what is given here.
 
-    The result is the best point that was evaluated; the mean, which pycma also offers as a result, is not evaluated.
+    The result is the best point that was evaluated; the mean, which pycma also offers as a result,
+    is not evaluated.
 
     Parameters
     ----------
     x0 : array_like, shape (n,), optional
-        Start solution, the initial mean. Without it that is the center of `bounds`, which is not in the population.
+        Start solution, the initial mean. Without it that is the center of `bounds`, which is not in
+        the population.
     n_var : int, optional
         n; needed only where neither `x0` nor an array in `bounds` tells it.
     sigma0 : float
         Initial standard deviation, 0.1 by default as in LEA-MVD's initialization (B).
     diagonal : bool
         Separable CMA-ES (pycma's CMA_diagonal): O(n) memory.
-    bounds : scipy.optimize.Bounds, pair (low, high) of float or array_like, or n pairs (low_i, high_i), optional
+    bounds : scipy.optimize.Bounds, pair (low, high) of float or array_like, or n pairs (low_i,
+    high_i), optional
         Search limits, enforced by pycma. Variables that they fix are not told to it.
     population_size, n_gen : int
         Candidates a generation (24, as LEA-MVD's), and generations.
     x0_in_population : bool
-        Whether x0 itself is row 1 of the first generation, in the place of the sample that pycma has drawn.
+        Whether x0 itself is row 1 of the first generation, in the place of the sample that pycma
+        has drawn.
     seed : int, generator of numpy.random, SeedSequence or sequence of int, optional
-        In [0, 2**64), or what one is drawn from. NumPy's global generator is neither used nor changed.
+        In [0, 2**64), or what one is drawn from. NumPy's global generator is neither used nor
+        changed.
 
     Raises
     ------
@@ -84,12 +94,14 @@ class CMAES(Optimizer):
         self._free = np.flatnonzero(~fixed) if fixed.any() else slice(None)
         self.diagonal = checks.choice("diagonal", diagonal, (True, False))
         if not diagonal and hasattr(os, "sysconf"):
-            needed = 4 * 8 * self.n_var**2  # of C, its eigenvectors, and the decomposition's work space
+            # of C, its eigenvectors, and the decomposition's work space
+            needed = 4 * 8 * self.n_var**2
             there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
             if needed > there:
                 raise MemoryError(
-                    f"CMA-ES with a full covariance matrix of n={self.n_var} variables needs {needed:,} bytes, there "
-                    f"are {there:,}: use method='sep-cma-es' (of CMAES: diagonal=True)"
+                    f"CMA-ES with a full covariance matrix of n={self.n_var} variables needs"
+                    f" {needed:,} bytes, there are {there:,}: use method='sep-cma-es' (of CMAES:"
+                    " diagonal=True)"
                 )
         self._es: Any = None  # pycma's strategy, from the first generation on
         self._criteria: dict[str, Any] = {}
@@ -97,16 +109,23 @@ class CMAES(Optimizer):
 
     @property
     def decomposition_gap(self) -> int:
-        """Generations from one decomposition of the matrix to the next; 1 without a matrix. Known after an `ask`."""
+        """Generations from one decomposition of the matrix to the next; 1 without a matrix.
+
+        Known after an `ask`.
+        """
         return 1 if self.diagonal else int(np.ceil(self._es.sm.lazy_update_gap))
 
     def ask(self) -> Floats:
-        """Return the candidates of the next generation, see `Optimizer.ask`; Ctrl-C in pycma comes at the end."""
+        """Return the candidates of the next generation, see `Optimizer.ask`; Ctrl-C in pycma comes
+        at the end.
+        """
         with uninterrupted():
             return super().ask()
 
     def tell(self, X: ArrayLike, F: ArrayLike) -> None:
-        """Take the values `F` of the candidates `X`, see `Optimizer.tell`; Ctrl-C in pycma comes at the end."""
+        """Take the values `F` of the candidates `X`, see `Optimizer.tell`; Ctrl-C in pycma comes at
+        the end.
+        """
         with uninterrupted():
             super().tell(X, F)
 
@@ -128,7 +147,8 @@ class CMAES(Optimizer):
                     "verbose": -9,
                     "verb_log": 0,
                 }
-                if start.size == 1:  # pycma 4 fails where it limits the step of one variable to its bounds
+                # pycma 4 fails where it limits the step of one variable to its bounds
+                if start.size == 1:
                     options["maxstd_boundrange"] = np.inf
                 self._es = cma.CMAEvolutionStrategy(start, self.sigma0, options)
             X = np.tile(cast(Floats, self._x0), (self.population_size, 1))
@@ -138,8 +158,10 @@ class CMAES(Optimizer):
     def _learn(self, X: Floats, F: Array) -> None:
         finite = F[np.isfinite(F)]
         with one_blas_thread():
-            if finite.size:  # otherwise there is nothing to learn, and pycma would end on a flat function
-                # pycma refuses infinite values: rank them last, and so far away that it sees no flat function
+            # otherwise there is nothing to learn, and pycma would end on a flat function
+            if finite.size:
+                # pycma refuses infinite values: rank them last, and so far away that it sees no
+                # flat function
                 largest = float(np.max(finite))
                 self._highest = max(self._highest, largest)
                 worst = min(largest + max(1.0, abs(largest)), np.finfo(np.float64).max)
@@ -149,7 +171,8 @@ class CMAES(Optimizer):
     def _converged(self) -> dict[str, Any]:
         if not (criteria := self._criteria):
             return {}
-        converged = not _TOLERANCES.isdisjoint(criteria) and self.best_fun < self._highest  # not on a flat function
+        # not on a flat function
+        converged = not _TOLERANCES.isdisjoint(criteria) and self.best_fun < self._highest
         over = "maxiter" in criteria
         return {"cma" if converged else "cma_maxiter" if over else "cma_stuck": criteria}
 

@@ -1,11 +1,14 @@
-"""The main variance directions (Sec. 3.3): the path P, the descent C_ani, and the projections on it.
+"""The main variance directions (Sec. 3.3): the path P, the descent C_ani, and the projections on
+it.
 
-One pass over the population yields the normal model and every inner product that the directions need. All of them are
-built from differences d_k = x_k - x_1 to the best individual: the columns of U are -d_k for the ranks in ir, so the
-power method runs on a matrix of abs(ir) x abs(ir) inner products instead of on vectors of length n.
+One pass over the population yields the normal model and every inner product that the directions
+need. All of them are built from differences d_k = x_k - x_1 to the best individual: the columns of
+U are -d_k for the ranks in ir, so the power method runs on a matrix of abs(ir) x abs(ir) inner
+products instead of on vectors of length n.
 
-The pass leaves P and C_ani in memory as they were a generation before: `leamvd.optimizers.sampling.regenerate` brings
-both up to date, in the pass that writes the new individuals. A pass that is repeated gives the same numbers.
+The pass leaves P and C_ani in memory as they were a generation before:
+`leamvd.optimizers.sampling.regenerate` brings both up to date, in the pass that writes the new
+individuals. A pass that is repeated gives the same numbers.
 """
 
 import math
@@ -20,17 +23,25 @@ from leamvd.optimizers.selection import mean_std_columns
 
 RATE = 0.1  # weight of the new direction; 1 - RATE of the old one (Sec. 3.3)
 
-# Columns summed before partial sums meet: fixed, so that a sum has the same bits on any number of threads.
+# Columns summed before partial sums meet: fixed, so that a sum has the same bits on any number of
+# threads.
 CHUNK = 8 * TILE
 
-# The columns of U without P are rounding alone where their share of the squares is below this, by dtype.
-RESOLUTION = {np.dtype(np.float32): 45 * float(np.finfo(np.float32).eps), np.dtype(np.float64): 1e-14}
+# The columns of U without P are rounding alone where their share of the squares is below this, by
+# dtype.
+RESOLUTION = {
+    np.dtype(np.float32): 45 * float(np.finfo(np.float32).eps),
+    np.dtype(np.float64): 1e-14,
+}
 
-_SMALLEST = np.float32(2.0**-63)  # its square is the smallest number that float32 holds to full precision
+# its square is the smallest number that float32 holds to full precision
+_SMALLEST = np.float32(2.0**-63)
 
 
 class Vectors(NamedTuple):
-    """The vectors that generations are drawn from and hand on: arrays of shape (n,), written in place."""
+    """The vectors that generations are drawn from and hand on: arrays of shape (n,), written in
+    place.
+    """
 
     mean: Floats  # mu
     std: Floats  # sigma
@@ -52,7 +63,9 @@ class Products(NamedTuple):
 
 
 class Descent(NamedTuple):
-    """C_ani of one generation, as coefficients, and what the population's differences project to on it."""
+    """C_ani of one generation, as coefficients, and what the population's differences project to on
+    it.
+    """
 
     row_weights: Array  # (m,) of the columns x_1 - x_r of U in C_hat
     path_weight: float  # of P in C_hat
@@ -74,7 +87,8 @@ def _dot(a: Floats, b: Floats) -> float:
 
 @kernel(reassociate=True)
 def _project(x: Floats, y: Floats, best: Floats, basis: Floats, a: Array, b: Array) -> None:
-    """Add the inner products of x - best and y - best with the six rows of `basis` to a and b, each of shape (6,).
+    """Add the inner products of x - best and y - best with the six rows of `basis` to a and b, each
+    of shape (6,).
 
     Sums are in the arrays' own precision. Two rows at a time, so that what is loaded is used twice.
     """
@@ -103,8 +117,9 @@ def _project(x: Floats, y: Floats, best: Floats, basis: Floats, a: Array, b: Arr
 def path_entry(best: Any, previous: Any, path: Any) -> Any:
     """P = 0.1 (x_best - x_best of the generation before) + 0.9 P, in one column.
 
-    In single precision a number whose square would be subnormal becomes zero. Hundreds of generations
-    without a better best bring P there, and processors take a hundred times as long for numbers below the normal ones.
+    In single precision a number whose square would be subnormal becomes zero. Hundreds of
+    generations without a better best bring P there, and processors take a hundred times as long for
+    numbers below the normal ones.
     """
     if isinstance(path, np.float32):  # decided when compiled
         entry = np.float32(RATE) * (best - previous) + np.float32(1 - RATE) * path
@@ -121,11 +136,20 @@ def path_columns(best: Floats, previous: Floats, path: Floats, out: Floats) -> N
 
 @kernel()
 def _columns(
-    X: Floats, order: Integers, ir: Integers, vectors: Vectors, start: int, stop: int, sums: Array, basis: Floats
+    X: Floats,
+    order: Integers,
+    ir: Integers,
+    vectors: Vectors,
+    start: int,
+    stop: int,
+    sums: Array,
+    basis: Floats,
 ) -> None:
-    """Sec. 3.3 for the columns start..stop of one tile, whose sigma is there; adds to `sums` (lambda + 3, 6).
+    """Sec. 3.3 for the columns start..stop of one tile, whose sigma is there; adds to `sums`
+    (lambda + 3, 6).
 
-    The columns of `sums` are for the rows of `basis`: the differences d_r of the r in ir, up to four, then P and C.
+    The columns of `sums` are for the rows of `basis`: the differences d_r of the r in ir, up to
+    four, then P and C.
     """
     width, size, m = stop - start, order.size, ir.size
     best, sigma = X[order[0], start:stop], vectors.std[start:stop]
@@ -153,7 +177,8 @@ def _scan(X: Floats, order: Integers, G: Floats, ir: Integers, vectors: Vectors)
     sums = np.zeros((chunks, order.size + 3, 6))
     for c in prange(chunks):
         basis, first, end = np.zeros((6, TILE), X.dtype), c * CHUNK, min(n, (c + 1) * CHUNK)
-        # Sec. 3.2, of a whole chunk: what is read first, and in longer runs, comes from memory in less time
+        # Sec. 3.2, of a whole chunk: what is read first, and in longer runs, comes from memory in
+        # less time
         mean_std_columns(X, order, G, first, end, vectors.mean, vectors.std)
         for start in range(first, end, TILE):
             _columns(X, order, ir, vectors, start, min(end, start + TILE), sums[c], basis)
@@ -162,7 +187,9 @@ def _scan(X: Floats, order: Integers, G: Floats, ir: Integers, vectors: Vectors)
 
 @kernel()
 def _total(sums: Array) -> Array:
-    """Add up the chunks one after the other; a parallel kernel would start its threads for each of these short sums."""
+    """Add up the chunks one after the other; a parallel kernel would start its threads for each of
+    these short sums.
+    """
     std_max = np.max(sums[:, -1, 1])
     total: Array = sums[0]
     for c in range(1, len(sums)):
@@ -173,15 +200,18 @@ def _total(sums: Array) -> Array:
 
 
 def scan(X: Floats, order: Integers, weights: Floats, ir: Integers, vectors: Vectors) -> Products:
-    """Estimate the normal model, and return the inner products for C_ani with this generation's P: one read of X.
+    """Estimate the normal model, and return the inner products for C_ani with this generation's P:
+    one read of X.
 
-    `order` (lambda,) has the rows of X (lambda, n) best first (ix), `weights` are G (Eq. 1) in X's dtype, and `ir` (m,)
-    the ranks of the individuals in U, 0-based and not 0. Mean and std of `vectors` are written (Eqs. 2 and 3), the rest
-    is read.
+    `order` (lambda,) has the rows of X (lambda, n) best first (ix), `weights` are G (Eq. 1) in X's
+    dtype, and `ir` (m,) the ranks of the individuals in U, 0-based and not 0. Mean and std of
+    `vectors` are written (Eqs. 2 and 3), the rest is read.
     """
     size = len(order)
     total = _scan(X, order, weights, ir, vectors)
-    (path_path, path_descent), (_, descent_descent), (std_square, std_max) = total[size:, :2].tolist()
+    (path_path, path_descent), (_, descent_descent), (std_square, std_max) = total[
+        size:, :2
+    ].tolist()
     # contiguous for any number of ranks: kernels are compiled anew for another layout, for seconds
     rows, resolution = np.ascontiguousarray(total[:size, : len(ir) + 2]), RESOLUTION[X.dtype]
     return Products(rows, path_path, path_descent, descent_descent, std_square, std_max, resolution)
@@ -207,12 +237,14 @@ def _sum_of_products(x: Array, y: Array) -> float:
 
 @kernel()
 def power_method(matrix: Array, start: Array) -> Array:
-    """Return the direction (m,) that repeated multiplication by a semidefinite matrix turns `start` to.
+    """Return the direction (m,) that repeated multiplication by a semidefinite matrix turns `start`
+    to.
 
-    The matrix (m, m) is squared until it has rank 1 to rounding, at most 40 times: 2^40 steps of the power method. With
-    the inner products of vectors projected on the complement of P it is the paper's method, which removes the
-    projection on P at each iteration, in coordinates of the columns of U. The direction has unit length; it is that of
-    `start` (m,) where the matrix sends it to zero.
+    The matrix (m, m) is squared until it has rank 1 to rounding, at most 40 times: 2^40 steps of
+    the power method. With the inner products of vectors projected on the complement of P it is the
+    paper's method, which removes the projection on P at each iteration, in coordinates of the
+    columns of U. The direction has unit length; it is that of `start` (m,) where the matrix sends
+    it to zero.
     """
     power = matrix / np.trace(matrix)
     squared = np.empty_like(power)
@@ -230,17 +262,25 @@ def power_method(matrix: Array, start: Array) -> Array:
 
 
 def descent(
-    products: Products, ir: Integers, start: Array, *, oriented: bool, fresh: float, orthogonal: bool = True
+    products: Products,
+    ir: Integers,
+    start: Array,
+    *,
+    oriented: bool,
+    fresh: float,
+    orthogonal: bool = True,
 ) -> Descent:
-    """Return C_ani = fresh C_hat + 0.9 C_ani(t - 1) in terms of U, P and the C_ani before, and the projections on it.
+    """Return C_ani = fresh C_hat + 0.9 C_ani(t - 1) in terms of U, P and the C_ani before, and the
+    projections on it.
 
-    C_hat is the unit vector on which the columns of U have the largest projections, orthogonal to P unless `orthogonal`
-    says otherwise (C11); zero where they are all parallel to P (or all zero). `oriented` turns it so that the columns'
-    summed projections on it are positive (R6). `start` (m,) begins the power method, in coordinates of U's columns;
-    `fresh` is 0.1, or 1 (R8).
+    C_hat is the unit vector on which the columns of U have the largest projections, orthogonal to P
+    unless `orthogonal` says otherwise (C11); zero where they are all parallel to P (or all zero).
+    `oriented` turns it so that the columns' summed projections on it are positive (R6). `start`
+    (m,) begins the power method, in coordinates of U's columns; `fresh` is 0.1, or 1 (R8).
     """
     if not orthogonal:
-        products = products._replace(path_path=0.0)  # projecting out a zero vector does nothing (R8)
+        # projecting out a zero vector does nothing (R8)
+        products = products._replace(path_path=0.0)
     a, p, square, projections = _combine(products, ir, start, oriented, fresh)
     return Descent(a, p, fresh, square, projections, *_mean_std(projections))
 
@@ -251,7 +291,8 @@ def _combine(
 ) -> tuple[Array, float, float, Array]:
     """Return the first fields of `Descent`: row_weights, path_weight, square and projections."""
     rows, path_path, m, old = products.rows, products.path_path, ir.size, 1 - RATE
-    gram, path, before = rows[ir][:, :m], -rows[ir, m], -rows[ir, m + 1]  # U^T U, U^T P, U^T C(t - 1): u_j = -d_j
+    # U^T U, U^T P, U^T C(t - 1): u_j = -d_j
+    gram, path, before = rows[ir][:, :m], -rows[ir, m], -rows[ir, m + 1]
     projected = gram - np.outer(path, path) / path_path if path_path > 0 else gram
     a, p = np.zeros(m), 0.0
     if np.trace(projected) > products.resolution * np.trace(gram):
@@ -263,7 +304,11 @@ def _combine(
             a = -a
         p = -_sum_of_products(path, a) / path_path if path_path > 0 else 0.0
     overlap = _sum_of_products(before, a) + p * products.path_descent  # <C_hat, C(t - 1)>
-    square = (fresh**2 if a.any() else 0.0) + 2 * fresh * old * overlap + old**2 * products.descent_descent
+    square = (
+        (fresh**2 if a.any() else 0.0)
+        + 2 * fresh * old * overlap
+        + old**2 * products.descent_descent
+    )
     # <d_k, C_hat> = -sum_j a_j <d_k, d_j> + p <d_k, P>
     return a, p, square, fresh * (rows[1:, m] * p - _times(rows[1:, :m], a)) + old * rows[1:, m + 1]
 

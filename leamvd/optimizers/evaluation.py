@@ -14,31 +14,47 @@ NAME = "fun's values"  # in messages
 
 
 class Evaluation:
-    """A function of one point, or of the rows of an array, as one of generations; `workers` as of `minimize`."""
+    """A function of one point, or of the rows of an array, as one of generations; `workers` as of
+    `minimize`.
+    """
 
-    def __init__(self, fun: Callable[..., Any], args: tuple[Any, ...], *, vectorized: bool, workers: Any) -> None:
+    def __init__(
+        self, fun: Callable[..., Any], args: tuple[Any, ...], *, vectorized: bool, workers: Any
+    ) -> None:
         self._vectorized = vectorized
         self._call: Callable[[Floats], Any] = functools.partial(_call, fun, args)
         self._n_parts = threads.thread_count(None)  # of a generation, where rows are taken
         self._map: Callable[..., Iterable[Any]] = getattr(workers, "map", workers)
         if not callable(self._map):
             given = checks.integer("workers, if not a callable as map,", workers, at_least=-1)
-            self._n_parts = self._n_parts if given == -1 else checks.integer("workers", given, at_least=1)
-            self._map = _in_turn if self._n_parts == 1 else functools.partial(_in_processes, self._n_parts)
+            self._n_parts = (
+                self._n_parts if given == -1 else checks.integer("workers", given, at_least=1)
+            )
+            self._map = (
+                _in_turn if self._n_parts == 1 else functools.partial(_in_processes, self._n_parts)
+            )
 
     def __call__(self, X: Any) -> Any:
-        """Return the values (m,) of candidates (m, n); points are copies, rows are read-only views."""
+        """Return the values (m,) of candidates (m, n); points are copies, rows
+        are read-only views.
+        """
         if not self._vectorized:
-            values = [_number(_returned(value)) for value in self._map(self._call, [x.copy() for x in X])]
+            values = [
+                _number(_returned(value)) for value in self._map(self._call, [x.copy() for x in X])
+            ]
             return checks.objective_values(NAME, values, len(X))
         parts = np.array_split(X, min(len(X), self._n_parts))
         returned = self._map(self._call, parts)
         try:
             told = [
-                checks.objective_values(NAME, _returned(F), len(part)) for part, F in zip(parts, returned, strict=True)
+                checks.objective_values(NAME, _returned(F), len(part))
+                for part, F in zip(parts, returned, strict=True)
             ]
         except ValueError as error:
-            error.add_note("a generation has a point in each row: for a function of columns give lambda X: fun(X.T)")
+            error.add_note(
+                "a generation has a point in each row: for a function of columns give lambda X:"
+                " fun(X.T)"
+            )
             raise
         return np.concatenate(told)
 
@@ -76,7 +92,9 @@ def _in_turn(function: Callable[[Any], Any], items: list[Any]) -> list[Any]:
 
 
 def _in_processes(n_jobs: int, function: Callable[[Any], Any], items: list[Any]) -> list[Any]:
-    """Return the values by processes of joblib's, which take any function, but not arrays in shared memory."""
+    """Return the values by processes of joblib's, which take any function, but not arrays in shared
+    memory.
+    """
     from joblib import Parallel, delayed  # as late as this, since it takes a while to import
 
     parallel = Parallel(n_jobs, max_nbytes=None)
@@ -85,5 +103,6 @@ def _in_processes(n_jobs: int, function: Callable[[Any], Any], items: list[Any])
 
 def _in_process(parent: int, function: Callable[[Any], Any], item: Any) -> Any:
     if os.getppid() == parent:
-        children.follow(parent)  # joblib's processes would stay for minutes when the one that asks is killed
+        # joblib's processes would stay for minutes when the one that asks is killed
+        children.follow(parent)
     return function(item)

@@ -1,7 +1,8 @@
 """LEA-MVD, Algorithm 1: the linear evolutionary algorithm based on the main variance directions.
 
-Valdez and Rojas-Dominguez (2019), "An Evolutionary Algorithm of Linear complexity: Application to Training of Deep
-Neural Networks". Symbols of the paper stand in the comments; R1-R19 are the rows of `leamvd.Reading`.
+Valdez and Rojas-Dominguez (2019), "An Evolutionary Algorithm of Linear complexity: Application to
+Training of Deep Neural Networks". Symbols of the paper stand in the comments; R1-R19 are the rows
+of `leamvd.Reading`.
 """
 
 import math
@@ -41,13 +42,15 @@ class LEAMVD(Optimizer):
     Parameters
     ----------
     x0 : array_like, shape (n,), optional
-        Start solution of initialization (B): the first population is N(x0, sigma0). Without it, initialization (A):
-        uniform in `bounds`. Not modified.
+        Start solution of initialization (B): the first population is N(x0, sigma0). Without it,
+        initialization (A): uniform in `bounds`. Not modified.
     n_var : int, optional
         n; needed only where neither `x0` nor an array in `bounds` tells it.
-    bounds : scipy.optimize.Bounds, n pairs (low_i, high_i), or pair (low, high) of float or array_like, optional
-        x_inf and x_sup. The first population is drawn in them where there is no `x0`, and then they are finite; `x0` is
-        clipped to them. What they do beyond that is up to ``reading.limits``, by default nothing (item R15).
+    bounds : scipy.optimize.Bounds, n pairs (low_i, high_i), or pair (low, high) of float or
+    array_like, optional
+        x_inf and x_sup. The first population is drawn in them where there is no `x0`, and then they
+        are finite; `x0` is clipped to them. What they do beyond that is up to ``reading.limits``,
+        by default nothing (item R15).
     sigma0 : float
         Standard deviation around `x0`, 0.1 in the paper.
     population_size, n_gen : int, optional
@@ -55,16 +58,18 @@ class LEAMVD(Optimizer):
     n_elite : int
         Individuals that are kept, 4 in the paper; from 1 to population_size - 1.
     sigma_min : float
-        Convergence limit, 1e-4 in the paper. A search that has been below it from the first population on, whether that
-        was drawn around `x0` or in `bounds`, stops without success.
+        Convergence limit, 1e-4 in the paper. A search that has been below it from the first
+        population on, whether that was drawn around `x0` or in `bounds`, stops without success.
     seed : int, generator of numpy.random, SeedSequence or sequence of int, optional
-        In [0, 2**64), or what one is drawn from; None: fresh entropy. One seed, one result, on any number of threads.
+        In [0, 2**64), or what one is drawn from; None: fresh entropy. One seed, one result, on any
+        number of threads.
     dtype : {"float64", "float32"}
         Of the population; objective values are float64.
     reading : Reading
-        How the ambiguous lines of the paper are read. By the default every search depends on where the origin is, since
-        the factors of R17 act in proportion to the distance from it: take `Reading.recommended`, or
-        ``perturbation="added"``, or shift the variables so that zero is a good guess.
+        How the ambiguous lines of the paper are read. By the default every search depends on where
+        the origin is, since the factors of R17 act in proportion to the distance from it: take
+        `Reading.recommended`, or ``perturbation="added"``, or shift the variables so that zero is a
+        good guess.
 
     Raises
     ------
@@ -106,7 +111,9 @@ class LEAMVD(Optimizer):
             n_var=n_var,
             bounds=bounds,
             sigma0=sigma0,
-            population_size=self.reading.population_size if population_size is None else population_size,
+            population_size=(
+                self.reading.population_size if population_size is None else population_size
+            ),
             n_gen=reading.n_gen if n_gen is None else n_gen,
             x0_in_population=self.reading.x0_in_population,
             seed=seed,
@@ -118,7 +125,10 @@ class LEAMVD(Optimizer):
             kept = f"n_elite={self.n_elite}, the individuals that it keeps"
             raise ValueError(f"population_size={self.population_size} must be above {kept}")
         if self.reading.n_descent_rows >= self.population_size:
-            raise ValueError(f"population_size must be > {self.reading.n_descent_rows}, the rows of the descent (R7)")
+            raise ValueError(
+                f"population_size must be > {self.reading.n_descent_rows}, the rows of the descent"
+                " (R7)"
+            )
         if not isinstance(self.reading.reset, str):
             checks.real("reading.reset", self.reading.reset, above=0, dtype=self.dtype)
         if self.reading.limits != "first" and bounds is None:
@@ -138,16 +148,20 @@ class LEAMVD(Optimizer):
         self._F = np.full(size, np.inf)  # best first
         self._vectors = Vectors(*(np.zeros(n, self.dtype) for _ in range(5)))
         self._initial_std: Floats | None = None
-        self._added: Floats = np.empty(0, self.dtype)  # unit of what is added (R17), known after generation 1
+        # unit of what is added (R17), known after generation 1
+        self._added: Floats = np.empty(0, self.dtype)
         self._rows = np.zeros(self.reading.n_descent_rows, np.int64)  # ir
-        # P and C_ani in `_vectors` are the last generation's until the next ask adds what this one makes of them.
+        # P and C_ani in `_vectors` are the last generation's until the next ask adds what this one
+        # makes of them.
         self._pending: directions.Descent
 
     # ---- ask: line 2, or line 12 of the generation before
 
     @property
     def n_candidates(self) -> int:
-        """Number of candidates that the next `tell` takes, without the elites, which keep their values (R14)."""
+        """Number of candidates that the next `tell` takes, without the elites, which keep their
+        values (R14).
+        """
         whole = self.generation == 0 or self.reading.elites == "reevaluate"
         return self.population_size - (0 if whole else self.n_elite)
 
@@ -158,21 +172,24 @@ class LEAMVD(Optimizer):
         if self.generation == 0:
             sampling.initialize(self._X, self._x0, self.sigma0, self._low, self._high, place)
             return self._X
-        if self._drawn[0] <= self.generation:  # unless Ctrl-C came between the kernel's end and that of the last ask
+        # unless Ctrl-C came between the kernel's end and that of the last ask
+        if self._drawn[0] <= self.generation:
             self._regenerate(place)
         return self._X[self.population_size - self.n_candidates :]
 
     def _regenerate(self, place: sampling.Place) -> None:
         if self._overflown:
             raise OverflowError(
-                f"points reach {np.abs(self._X).max():.1e}, too far for {self.dtype}, which cannot hold the squares of "
-                "their differences: scale the variables"
+                f"points reach {np.abs(self._X).max():.1e}, too far for {self.dtype}, which cannot"
+                " hold the squares of their differences: scale the variables"
             )
         n_new = self.population_size - self.n_elite
         toward_best = self.reading.shift == "toward_best"  # R5
         step: Array | float = abs(self._descent_mean) if toward_best else self._descent_mean
         if self.reading.step == "sampled":  # R10
-            z = random_streams.row_normals(self._key, random_streams.DESCENT_STEP, self.generation + 1, n_new)
+            z = random_streams.row_normals(
+                self._key, random_streams.DESCENT_STEP, self.generation + 1, n_new
+            )
             step = step + self._descent_std * z
         if self.reading.descent_scale == "normalized" and self._descent_norm > 0:
             step = step / self._descent_norm
@@ -184,14 +201,24 @@ class LEAMVD(Optimizer):
         )
         limits = self._low, self._high
         sampling.regenerate(
-            self._X, self._order, self._vectors, self._combination(), shift, *limits, self._added, place, self._drawn
+            self._X,
+            self._order,
+            self._vectors,
+            self._combination(),
+            shift,
+            *limits,
+            self._added,
+            place,
+            self._drawn,
         )
 
     def _combination(self) -> sampling.Combination:
         """Return what makes C_ani of this generation, in the dtype of X."""
         real, pending = self.dtype.type, self._pending
         weights = pending.row_weights.astype(self.dtype)
-        return sampling.Combination(self._rows, weights, real(pending.path_weight), real(pending.fresh))
+        return sampling.Combination(
+            self._rows, weights, real(pending.path_weight), real(pending.fresh)
+        )
 
     # ---- tell: lines 14-16 and 17-30, then lines 7-11
 
@@ -218,9 +245,14 @@ class LEAMVD(Optimizer):
         else:
             steps = np.array([self._beta1, self._beta2, self._stagnation])
             adapt(steps, self._lowest != previous, self.reading.beta1_at_one == "mirrored")
-            self._beta1, self._beta2, self._stagnation = float(steps[0]), float(steps[1]), int(steps[2])
+            self._beta1, self._beta2, self._stagnation = (
+                float(steps[0]),
+                float(steps[1]),
+                int(steps[2]),
+            )
         if self.generation == 1 or self.reading.path == "off":
-            self._vectors.previous[:] = self._X[self._order[0]]  # line 5: x_best of t - 1 is x_best of t: P = 0
+            # line 5: x_best of t - 1 is x_best of t: P = 0
+            self._vectors.previous[:] = self._X[self._order[0]]
         self._estimate()
         if self._stagnation == STAGNATION:
             self._reset()
@@ -240,7 +272,11 @@ class LEAMVD(Optimizer):
             products, self._rows, start, oriented=oriented, fresh=fresh, orthogonal=orthogonal
         )
         self._descent_norm = math.sqrt(max(self._pending.square, 0.0))
-        scale = self._descent_norm if reading.descent_scale == "normalized" and self._descent_norm > 0 else 1.0
+        scale = (
+            self._descent_norm
+            if reading.descent_scale == "normalized" and self._descent_norm > 0
+            else 1.0
+        )
         mean, std = self._pending.mean, self._pending.std
         if reading.projections == "repeated":  # R11: the printed list names ix_2 twice
             projections = self._pending.projections
@@ -249,7 +285,14 @@ class LEAMVD(Optimizer):
         self._descent_mean, self._descent_std = mean / scale, std / scale
         euclidean = reading.sigma_norm == "euclidean"  # R4
         self._std_norm = math.sqrt(products.std_square) if euclidean else products.std_max
-        told = products.std_max, products.path_path, self._pending.path_weight, self._pending.square, mean, std
+        told = (
+            products.std_max,
+            products.path_path,
+            self._pending.path_weight,
+            self._pending.square,
+            mean,
+            std,
+        )
         self._overflown = not all(map(math.isfinite, told))
         if t == 1 and reading.reset == "initial":
             self._initial_std = self._vectors.std.copy()
@@ -269,7 +312,9 @@ class LEAMVD(Optimizer):
     # ---- what it knows
 
     def _converged(self) -> dict[str, Any]:
-        limit = self.sigma_min * (math.sqrt(self.n_var) if self.reading.convergence == "scaled" else 1.0)
+        limit = self.sigma_min * (
+            math.sqrt(self.n_var) if self.reading.convergence == "scaled" else 1.0
+        )
         if self._std_norm >= limit:
             return {}
         return {"sigma_min" if self._widest >= limit else "sigma_min_at_start": self._std_norm}
@@ -316,9 +361,12 @@ class LEAMVD(Optimizer):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_candidates": None if self._candidates is None else len(self._candidates)}
+        return self.__dict__ | {
+            "_candidates": None if self._candidates is None else len(self._candidates)
+        }
 
     def __setstate__(self, values: dict[str, Any]) -> None:
         self.__dict__.update(values)
-        if self._candidates is not None:  # the candidates are rows of the population, not a copy of them
+        # the candidates are rows of the population, not a copy of them
+        if self._candidates is not None:
             self._candidates = read_only(self._X[self.population_size - values["_candidates"] :])

@@ -29,31 +29,38 @@ METHODS = tuple(CLASSES)  # that `leamvd.minimize` can run
 # Names of options: of each constructor, and the fields of a reading.
 _TAKEN = {method: {*inspect.signature(create).parameters} for method, create in CLASSES.items()}
 _FIELDS = {field.name for field in dataclasses.fields(Reading)}
-_SHARED = ("population_size", "n_gen", "x0_in_population")  # fields of a reading that every method has
+# fields of a reading that every method has
+_SHARED = ("population_size", "n_gen", "x0_in_population")
 
 
 def arguments(method: str) -> set[str]:
-    """Return the names of the options that `optimizer` takes for a method: its constructor's, and all of LEA-MVD's."""
+    """Return the names of the options that `optimizer` takes for a method: its constructor's, and
+    all of LEA-MVD's.
+    """
     return _TAKEN[method] | _TAKEN["lea-mvd"] | _FIELDS
 
 
 def unused_without_x0(method: str) -> tuple[str, ...]:
-    """Return the options that a method has no use for without a start solution: a CMA-ES has of `sigma0`."""
+    """Return the options that a method has no use for without a start solution: a CMA-ES has of
+    `sigma0`.
+    """
     return ("x0_in_population",) if method.endswith("cma-es") else ("sigma0", "x0_in_population")
 
 
 def optimizer(method: str, x0: ArrayLike | None = None, **options: Any) -> Optimizer:
     """Return the optimizer called `method`, one of `METHODS`; `options` go to its constructor.
 
-    The fields of a reading may be among them, and replace those of `reading`. From it a baseline takes the population
-    size, `n_gen` and `x0_in_population`; one warning names what the method has no use for. Limits that it does not keep
-    are a ValueError.
+    The fields of a reading may be among them, and replace those of `reading`. From it a baseline
+    takes the population size, `n_gen` and `x0_in_population`; one warning names what the method has
+    no use for. Limits that it does not keep are a ValueError.
     """
     create = CLASSES[checks.choice("method", method, METHODS)]
     reading = Reading() if (given := options.pop("reading", None)) is None else given
     if not isinstance(reading, Reading):
         raise TypeError(f"reading must be a leamvd.Reading, got {checks.shown(reading)}")
-    fields = {name: options.pop(name) for name in _FIELDS - {"population_size", "n_gen"} & options.keys()}
+    fields = {
+        name: options.pop(name) for name in _FIELDS - {"population_size", "n_gen"} & options.keys()
+    }
     reading = dataclasses.replace(reading, **fields)
     idle = unused_without_x0(method) if x0 is None else ()
     told = [f"{name} without x0" for name in idle if name in {*options, *fields}]
@@ -62,9 +69,14 @@ def optimizer(method: str, x0: ArrayLike | None = None, **options: Any) -> Optim
         return create(x0, **options, reading=reading)
     bounded = options.get("bounds") is not None
     if bounded and reading.limits in ("first", "reflect"):
-        raise ValueError(f"limits must be 'clip' or None for {method!r}, which keeps bounds, got {reading.limits!r}")
+        raise ValueError(
+            f"limits must be 'clip' or None for {method!r}, which keeps bounds, got"
+            f" {reading.limits!r}"
+        )
     options |= {name: getattr(reading, name) for name in _SHARED if options.get(name) is None}
-    others = {*fields} | {name for name in _FIELDS if getattr(reading, name) != getattr(Reading, name)}
+    others = {*fields} | {
+        name for name in _FIELDS if getattr(reading, name) != getattr(Reading, name)
+    }
     others |= arguments("lea-mvd") & options.keys() - _TAKEN[method]
     unused = sorted(others - {*_SHARED} - ({"limits"} if bounded else set()))
     _warn_of_unused(method, unused + told)

@@ -1,4 +1,6 @@
-"""The budgeted loop over any of the optimizers: callbacks, progress, history, workers, checkpoints."""
+"""The budgeted loop over any of the optimizers: callbacks, progress, history,
+workers, checkpoints.
+"""
 
 import functools
 import inspect
@@ -27,26 +29,35 @@ from leamvd.optimizers.reading import Reading
 AUTO = "auto"  # `sigma0` for half of sigma*, see `leamvd.optimizers.local_model`
 UNLIMITED = sys.maxsize  # `n_gen` where another budget ends the search
 
-# With `AUTO`, the pairs that are evaluated, the size of their steps, and sigma0 where nothing curves upward there.
+# With `AUTO`, the pairs that are evaluated, the size of their steps, and sigma0 where nothing
+# curves upward there.
 _PAIRS, _STEP, _USUAL = 30, 0.01, 0.1
 _MEASURED = 1 + 2 * _PAIRS  # evaluations
-_SCIPYS = {"maxiter": "n_gen", "maxfev": "max_nfev", "maxfun": "max_nfev", "rng": "seed"}  # SciPy's names, and ours
+# SciPy's names, and ours
+_SCIPYS = {"maxiter": "n_gen", "maxfev": "max_nfev", "maxfun": "max_nfev", "rng": "seed"}
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
 def _with_names_of_scipy(search: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Let the arguments of `search` also come in one of them, `options`, and by SciPy's names, which errors repeat."""
+    """Let the arguments of `search` also come in one of them, `options`, and by SciPy's names,
+    which errors repeat.
+    """
 
     @functools.wraps(search)
     def call(*args: _P.args, **given: _P.kwargs) -> _R:
         inside: Any = given.pop("options", None)
         inside = {} if inside is None else inside
         if not isinstance(inside, Mapping) or "options" in inside:
-            raise TypeError(f"options must be a dict of arguments, without options in it, got {checks.shown(inside)}")
+            raise TypeError(
+                "options must be a dict of arguments, without options in it, got"
+                f" {checks.shown(inside)}"
+            )
         if twice := sorted(given.keys() & inside):
-            raise TypeError(f"{', '.join(twice)} must be given once, directly or in options, got both")
+            raise TypeError(
+                f"{', '.join(twice)} must be given once, directly or in options, got both"
+            )
         arguments: Any = given | dict(inside)
         known: dict[str, str] = {}  # names that were given, by ours
         for other, name in _SCIPYS.items():
@@ -93,39 +104,44 @@ def minimize(
 ) -> OptimizeResult:
     """Minimize a function of n variables.
 
-    It can be the method of `scipy.optimize.minimize`: ``scipy.optimize.minimize(fun, x0, method=leamvd.minimize)``.
-    SciPy's names `maxiter`, `maxfev` or `maxfun`, and `rng` mean `n_gen`, `max_nfev` and `seed`.
+    It can be the method of `scipy.optimize.minimize`: ``scipy.optimize.minimize(fun, x0,
+    method=leamvd.minimize)``. SciPy's names `maxiter`, `maxfev` or `maxfun`, and `rng` mean
+    `n_gen`, `max_nfev` and `seed`.
 
     Parameters
     ----------
     fun : callable
-        ``fun(x, *args)`` of one point (n,), which `fun` may keep; or, where `vectorized`, of a whole generation (m, n),
-        returning (m,). A generation is a read-only view that the next one overwrites: copy what is to be kept. Where
-        it has no value let it return NaN or +inf, which rank last and are counted; a generation of NaN alone ends the
-        search, -inf is refused, and an exception loses the values of its generation. A value may be anything that
-        `float` takes, but text.
+        ``fun(x, *args)`` of one point (n,), which `fun` may keep; or, where `vectorized`, of a
+        whole generation (m, n), returning (m,). A generation is a read-only view that the next one
+        overwrites: copy what is to be kept. Where it has no value let it return NaN or +inf, which
+        rank last and are counted; a generation of NaN alone ends the search, -inf is refused, and
+        an exception loses the values of its generation. A value may be anything that `float` takes,
+        but text.
     x0 : array_like, shape (n,), or float, optional
-        Start solution; a number is that of one variable. Without it, the first generation is drawn uniformly in
-        `bounds`, and a CMA-ES starts at their center.
-    bounds : scipy.optimize.Bounds, n pairs (low_i, high_i), or pair (low, high) of float or array_like, optional
-        Search limits, which every point keeps; with ``limits="first"``, as in the paper, those of the first generation
-        alone (item R15). None and infinities are open ends, which need `x0`. It is clipped if it lies outside. Pairs of
-        two variables are tuples: lists or arrays are refused where they could be (low, high).
+        Start solution; a number is that of one variable. Without it, the first generation is drawn
+        uniformly in `bounds`, and a CMA-ES starts at their center.
+    bounds : scipy.optimize.Bounds, n pairs (low_i, high_i), or pair (low, high) of float or
+    array_like, optional
+        Search limits, which every point keeps; with ``limits="first"``, as in the paper, those of
+        the first generation alone (item R15). None and infinities are open ends, which need `x0`.
+        It is clipped if it lies outside. Pairs of two variables are tuples: lists or arrays are
+        refused where they could be (low, high).
     vectorized : bool
-        Whether `fun` takes all candidates of a generation at once, one a row; what takes one a column, as SciPy's
-        `differential_evolution` has them, is transposed: ``lambda X: fun(X.T)``.
+        Whether `fun` takes all candidates of a generation at once, one a row; what takes one a
+        column, as SciPy's `differential_evolution` has them, is transposed: ``lambda X: fun(X.T)``.
     method : {"lea-mvd", "cma-es", "sep-cma-es", "random"} or Optimizer
-        Which optimizer, in any case; or one that is there, such as a `LEAMVD`, which goes on from where it is, even if
-        it was halted. It has its `x0`, `bounds` and `options` already.
+        Which optimizer, in any case; or one that is there, such as a `LEAMVD`, which goes on from
+        where it is, even if it was halted. It has its `x0`, `bounds` and `options` already.
     workers : int, map-like callable or executor
-        Who calls `fun`: 1, this process; another number, so many processes of joblib's, -1 for one a processor; or a
-        callable as `map`, an executor of `concurrent.futures`, a Dask client's ``get_executor()`` or a pool, which is
-        left open. The result is the same to the bit. Where `vectorized`, each worker gets some rows of the generation:
-        a value must not depend on the other rows.
+        Who calls `fun`: 1, this process; another number, so many processes of joblib's, -1 for one
+        a processor; or a callable as `map`, an executor of `concurrent.futures`, a Dask client's
+        ``get_executor()`` or a pool, which is left open. The result is the same to the bit. Where
+        `vectorized`, each worker gets some rows of the generation: a value must not depend on the
+        other rows.
     callback : callable, optional
-        Called after every generation, as scipy's: with ``intermediate_result=`` an OptimizeResult where its parameter
-        has that name, otherwise with the best point. It stops the search by raising StopIteration; what it returns is
-        not used.
+        Called after every generation, as scipy's: with ``intermediate_result=`` an OptimizeResult
+        where its parameter has that name, otherwise with the best point. It stops the search by
+        raising StopIteration; what it returns is not used.
     progress : bool
         Show a progress bar.
     target : float, optional
@@ -137,63 +153,70 @@ def minimize(
     max_stagnation : int, optional
         Stop after so many generations without a better best value.
     checkpoint : path_like, optional
-        File in which the values of the search are stored after generations, whole or not at all. If it is there, the
-        search is told them again and goes on, to the bit as if it had not ended. It is refused where arguments differ,
-        other than limits (`n_gen`, `sigma_min`, `target`, `max_...`) and a `seed` that is left out; or candidates, by
-        other versions, code or processors. `fun` counts by module and name, or by its type if it has none, and by its
-        values: for the last generation of the file it is called again, also where nothing is left to compute, for the
-        whole of it where `vectorized`, else for the points of its lowest and highest value. Values that differ by more
-        than a millionth of the largest one are asked for once more: if they differ again, `fun` has noise, a warning
-        says so, and the search goes on; else it is refused. These calls are not counted. Of `args`, numbers, text and
-        arrays count by value, all else by its type. `callback` is called once more for that generation. A search that
-        values of NaN have ended goes on too. One process at a time may use the file, which holds numbers and text, no
-        pickle; the best point is ``np.load(file)["x"]``.
+        File in which the values of the search are stored after generations, whole or not at all. If
+        it is there, the search is told them again and goes on, to the bit as if it had not ended.
+        It is refused where arguments differ, other than limits (`n_gen`, `sigma_min`, `target`,
+        `max_...`) and a `seed` that is left out; or candidates, by other versions, code or
+        processors. `fun` counts by module and name, or by its type if it has none, and by its
+        values: for the last generation of the file it is called again, also where nothing is left
+        to compute, for the whole of it where `vectorized`, else for the points of its lowest and
+        highest value. Values that differ by more than a millionth of the largest one are asked for
+        once more: if they differ again, `fun` has noise, a warning says so, and the search goes on;
+        else it is refused. These calls are not counted. Of `args`, numbers, text and arrays count
+        by value, all else by its type. `callback` is called once more for that generation. A search
+        that values of NaN have ended goes on too. One process at a time may use the file, which
+        holds numbers and text, no pickle; the best point is ``np.load(file)["x"]``.
     checkpoint_every : int, optional
-        Store each of so many generations, by default all, and the last one of a search that ends by itself: a kill,
-        Ctrl-C or an exception of `fun` loses those since.
+        Store each of so many generations, by default all, and the last one of a search that ends by
+        itself: a kill, Ctrl-C or an exception of `fun` loses those since.
     args : tuple
         Passed on to `fun`; what is not a tuple is its only element.
     constraints : sequence
         Has to be empty: there is no method here that keeps constraints.
     jac, hess, hessp, tol : object
-        Not used, for no method here takes derivatives or a tolerance of that kind; a warning says so. With ``jac=True``
-        `fun` returns a tuple, whose first element is the value.
+        Not used, for no method here takes derivatives or a tolerance of that kind; a warning says
+        so. With ``jac=True`` `fun` returns a tuple, whose first element is the value.
     disp : bool
         Print a summary at the end.
     **options
-        For the optimizer: `population_size`, `n_gen`, `sigma0`, `seed`, `reading`, ... and for LEA-MVD the
-        fields of `Reading`, ``reset="off"`` say, which replace those of `reading`. These and all other arguments may
-        also come in a dict: ``options={"n_gen": 50}``. The budget is 30 generations, unless `n_gen`, `max_nfev` or
-        `max_seconds` is given. By default, as in the paper, LEA-MVD's search depends on where the origin of the
-        coordinates is: with ``reading=leamvd.Reading.recommended()`` it does not (item R17). The other methods take
-        `population_size`, `n_gen` and `x0_in_population` from a reading; a warning names what they have no use for.
-        Here `sigma0` may be "auto": first 61 points, `x0` and pairs around it at steps of 0.01, tell slope and
-        curvature, and half of the step size is taken at which half of all generations gain
-        (`leamvd.optimizers.local_model`). They count as evaluations. Without a slope or upward curvature, it is 0.1,
-        with a warning.
+        For the optimizer: `population_size`, `n_gen`, `sigma0`, `seed`, `reading`, ... and for
+        LEA-MVD the fields of `Reading`, ``reset="off"`` say, which replace those of `reading`.
+        These and all other arguments may also come in a dict: ``options={"n_gen": 50}``. The budget
+        is 30 generations, unless `n_gen`, `max_nfev` or `max_seconds` is given. By default, as in
+        the paper, LEA-MVD's search depends on where the origin of the coordinates is: with
+        ``reading=leamvd.Reading.recommended()`` it does not (item R17). The other methods take
+        `population_size`, `n_gen` and `x0_in_population` from a reading; a warning names what they
+        have no use for. Here `sigma0` may be "auto": first 61 points, `x0` and pairs around it at
+        steps of 0.01, tell slope and curvature, and half of the step size is taken at which half of
+        all generations gain (`leamvd.optimizers.local_model`). They count as evaluations. Without a
+        slope or upward curvature, it is 0.1, with a warning.
 
     Returns
     -------
     scipy.optimize.OptimizeResult
-        As `Optimizer.result`, with ``history``, a `Generation` of arrays: of this call, and of those that a checkpoint
-        continues. ``success`` says that ``status`` is 0. ``reason`` and ``status`` say why the search has ended: it
-        reached its target or converged ("target", "sigma_min", "cma": 0); used up a budget ("n_gen", "max_nfev",
-        "max_seconds", "cma_maxiter": 1); stood still, which it can do far from any minimum ("max_stagnation",
-        "cma_stuck": 2), or began below `sigma_min`, be it for a small `sigma0` or for small bounds that the first
-        generation is drawn in ("sigma_min_at_start": 2); had a generation without a value ("nan": 3); was ended by the
-        callback ("callback": 4) or by Ctrl-C ("interrupted": 5); or goes on, which a callback sees ("running": -1).
+        As `Optimizer.result`, with ``history``, a `Generation` of arrays: of this call, and of
+        those that a checkpoint continues. ``success`` says that ``status`` is 0. ``reason`` and
+        ``status`` say why the search has ended: it reached its target or converged ("target",
+        "sigma_min", "cma": 0); used up a budget ("n_gen", "max_nfev", "max_seconds", "cma_maxiter":
+        1); stood still, which it can do far from any minimum ("max_stagnation", "cma_stuck": 2), or
+        began below `sigma_min`, be it for a small `sigma0` or for small bounds that the first
+        generation is drawn in ("sigma_min_at_start": 2); had a generation without a value ("nan":
+        3); was ended by the callback ("callback": 4) or by Ctrl-C ("interrupted": 5); or goes on,
+        which a callback sees ("running": -1).
 
     Raises
     ------
     ValueError, TypeError
-        If an argument is out of range, or clashes with another one or the checkpoint, before `fun` is first called; or
-        if `fun` has other values than the checkpoint.
+        If an argument is out of range, or clashes with another one or the checkpoint, before `fun`
+        is first called; or if `fun` has other values than the checkpoint.
     OSError
-        If the checkpoint cannot be written, before `fun` is first called or later; the earlier one is still there.
+        If the checkpoint cannot be written, before `fun` is first called or later; the earlier one
+        is still there.
     concurrent.futures.BrokenExecutor
         If a worker's process dies.
     Exception
-        Whatever `fun` raises. All that is raised after the start carries the best so far in its attribute ``result``.
+        Whatever `fun` raises. All that is raised after the start carries the best so far in its
+        attribute ``result``.
 
     Examples
     --------
@@ -210,21 +233,40 @@ def minimize(
     evaluation = Evaluation(called, args, vectorized=vectorized, workers=workers)
     call = None if callback is None else _by_its_signature(callback)
     seconds = np.inf if max_seconds is None else checks.real("max_seconds", max_seconds, above=0)
-    every = 1 if checkpoint_every is None else checks.count("checkpoint_every", checkpoint_every, at_least=1)
+    every = (
+        1
+        if checkpoint_every is None
+        else checks.count("checkpoint_every", checkpoint_every, at_least=1)
+    )
     if checkpoint is None and checkpoint_every is not None:
         checks.warn("minimize has no use for checkpoint_every without checkpoint", OptimizeWarning)
     saved = None if checkpoint is None else Checkpoint(checkpoint, fun, args)
     if isinstance(method, Optimizer):
-        if given := [name for name, value in ({"x0": x0, "bounds": bounds} | options).items() if value is not None]:
-            raise ValueError(f"{', '.join(given)} must be left out where method is an optimizer, got {method!r}")
+        if given := [
+            name
+            for name, value in ({"x0": x0, "bounds": bounds} | options).items()
+            if value is not None
+        ]:
+            raise ValueError(
+                f"{', '.join(given)} must be left out where method is an optimizer, got {method!r}"
+            )
         opt, auto = method, False
     else:
-        opt, auto = _begun(method, x0, bounds, options, saved, other_budget=(max_nfev, max_seconds) != (None, None))
+        opt, auto = _begun(
+            method, x0, bounds, options, saved, other_budget=(max_nfev, max_seconds) != (None, None)
+        )
     least = opt.n_candidates + (_MEASURED if auto else 0)
     if max_nfev is not None and checks.count("max_nfev", max_nfev) < least and opt.generation == 0:
-        raise ValueError(f"max_nfev must be at least {least}, got {max_nfev}: a generation has so many evaluations")
+        raise ValueError(
+            f"max_nfev must be at least {least}, got {max_nfev}: a generation has so many"
+            " evaluations"
+        )
     goal = -np.inf if target is None else checks.real("target", target)
-    k = None if max_stagnation is None else checks.count("max_stagnation", max_stagnation, at_least=1)
+    k = (
+        None
+        if max_stagnation is None
+        else checks.count("max_stagnation", max_stagnation, at_least=1)
+    )
     history: list[Generation] = []
     began_at = opt.best_fun
 
@@ -246,7 +288,11 @@ def minimize(
             opt.halt("max_nfev", opt.nfev)
         if (best := history[-1].best if history else began_at) <= goal:
             opt.halt("target", best)
-        if k is not None and len(history) > k and min(row.best for row in history[-k:]) >= history[-k - 1].best:
+        if (
+            k is not None
+            and len(history) > k
+            and min(row.best for row in history[-k:]) >= history[-k - 1].best
+        ):
             opt.halt("max_stagnation", k)
         if history and call is not None:
             try:
@@ -257,7 +303,9 @@ def minimize(
     name = method if isinstance(method, str) else type(method).__name__
     total = None if opt.n_gen == UNLIMITED else opt.n_gen
     try:
-        with tqdm(total=total, initial=opt.generation, desc=name, unit="gen", disable=not progress) as bar:
+        with tqdm(
+            total=total, initial=opt.generation, desc=name, unit="gen", disable=not progress
+        ) as bar:
             if auto:
                 opt.sigma0 = _half_of_sigma_star(opt, evaluation)
             if saved is not None:
@@ -270,7 +318,9 @@ def minimize(
                     saved.told.append((checksum(opt.ask()), F))
                 tell(F)
                 bar.update()
-                bar.set_postfix_str(f"best {history[-1].best:.6g}" if history else "", refresh=False)
+                bar.set_postfix_str(
+                    f"best {history[-1].best:.6g}" if history else "", refresh=False
+                )
                 review()
                 if time.monotonic() - began >= seconds:
                     opt.halt("max_seconds", seconds)
@@ -282,11 +332,17 @@ def minimize(
         with suppress(Exception):  # some exceptions take no attributes
             error.result = _result(opt, history)  # type: ignore[attr-defined]
             if opt.generation:
-                error.add_note(f"the best of {opt.nfev} evaluations, {opt.best_fun:.6g}, is in this error's `result`")
+                error.add_note(
+                    f"the best of {opt.nfev} evaluations, {opt.best_fun:.6g}, is in this error's"
+                    " `result`"
+                )
         raise
     result = _result(opt, history)
     if disp:
-        print(f"{result.message}\nbest value: {result.fun:.6g}\ngenerations: {result.nit}\nevaluations: {result.nfev}")
+        print(
+            f"{result.message}\nbest value: {result.fun:.6g}\ngenerations:"
+            f" {result.nit}\nevaluations: {result.nfev}"
+        )
     return result
 
 
@@ -298,14 +354,19 @@ def _begun(
     saved: Checkpoint | None,
     other_budget: bool,
 ) -> tuple[Optimizer, bool]:
-    """Return the optimizer that a search is to run, and whether its sigma0 is still to be measured."""
+    """Return the optimizer that a search is to run, and whether its sigma0 is
+    still to be measured.
+    """
     name = checks.choice("method", method.lower() if isinstance(method, str) else method, METHODS)
     known = arguments(name)
     if unknown := sorted(options.keys() - known):
-        close = checks.did_you_mean(unknown[0], known | {*inspect.signature(minimize).parameters, *_SCIPYS})
+        close = checks.did_you_mean(
+            unknown[0], known | {*inspect.signature(minimize).parameters, *_SCIPYS}
+        )
         raise TypeError(f"minimize has no argument {unknown[0]!r}{close}")
     given = options.get("reading")
-    reading = given if isinstance(given, Reading) else Reading()  # what is no reading is refused by the optimizer
+    # what is no reading is refused by the optimizer
+    reading = given if isinstance(given, Reading) else Reading()
     limits = options.get("limits", reading.limits)
     if bounds is not None:  # which are kept, unless `limits` are given
         options["bounds"] = bounds
@@ -332,12 +393,21 @@ def _begun(
 
 
 def _check_scipys(constraints: Any, unused: dict[str, object]) -> None:
-    """Refuse what `scipy.optimize.minimize` passes on and no method here can do; warn of what is not used."""
+    """Refuse what `scipy.optimize.minimize` passes on and no method here can do; warn of what is
+    not used.
+    """
     if constraints is not None and (not hasattr(constraints, "__len__") or len(constraints)):
-        raise ValueError(f"constraints must be empty: no method keeps any but bounds, got {checks.shown(constraints)}")
+        raise ValueError(
+            "constraints must be empty: no method keeps any but bounds, got"
+            f" {checks.shown(constraints)}"
+        )
     for name, given in unused.items():
         if given is not None and given is not False:
-            why = "give sigma_min, target or max_stagnation" if name == "tol" else "no method here takes derivatives"
+            why = (
+                "give sigma_min, target or max_stagnation"
+                if name == "tol"
+                else "no method here takes derivatives"
+            )
             checks.warn(f"{name} is not used: {why}")
 
 
@@ -360,19 +430,27 @@ def _half_of_sigma_star(opt: Optimizer, evaluation: Evaluation) -> float:
     sigma0 = model.step_size(opt.population_size) / 2
     if 0 < sigma0 < np.inf:
         return sigma0
-    needed = "a slope and upward curvature" if np.isfinite(model.slope + model.curvature) else "finite values"
+    needed = (
+        "a slope and upward curvature"
+        if np.isfinite(model.slope + model.curvature)
+        else "finite values"
+    )
     checks.warn(f"sigma0={AUTO!r} needs {needed} at steps of {_STEP} around x0: {_USUAL} is taken")
     return _USUAL
 
 
 def _result(opt: Optimizer, history: list[Generation]) -> OptimizeResult:
     """Return the result, with the history as a `Generation` of arrays."""
-    columns: Any = (np.array([getattr(row, name) for row in history]) for name in Generation._fields)
-    return OptimizeResult(opt.result, history=Generation(*columns))  # type: ignore[call-arg]  # as in `Optimizer.result`
+    columns: Any = (
+        np.array([getattr(row, name) for row in history]) for name in Generation._fields
+    )
+    return OptimizeResult(opt.result, history=Generation(*columns))  # type: ignore[call-arg]  # as `Optimizer.result`
 
 
 def _by_its_signature(callback: Callable[..., Any]) -> Callable[[OptimizeResult], Any]:
-    """Return scipy's kind of callback as a function of a result; a TypeError where it does not take one argument."""
+    """Return scipy's kind of callback as a function of a result; a TypeError where it does not take
+    one argument.
+    """
     if not callable(callback):
         raise TypeError(f"callback must be callable, got {checks.shown(callback)}")
     by_name = False
@@ -381,7 +459,9 @@ def _by_its_signature(callback: Callable[..., Any]) -> Callable[[OptimizeResult]
         by_name = "intermediate_result" in signature.parameters
         signature.bind(intermediate_result=None) if by_name else signature.bind(None)
     except TypeError as error:
-        raise TypeError(f"callback must take one argument, got {checks.shown(callback)}: {error}") from None
+        raise TypeError(
+            f"callback must take one argument, got {checks.shown(callback)}: {error}"
+        ) from None
     except ValueError:  # some that are not written in Python have no signature
         pass
     return lambda result: callback(intermediate_result=result) if by_name else callback(result.x)

@@ -8,7 +8,8 @@ from leamvd.optimizers.base import Optimizer
 
 
 class RandomSearch(Optimizer):
-    """Draw every generation as LEA-MVD draws its first: N(x0, sigma0), or uniform in `bounds` where x0 is None.
+    """Draw every generation as LEA-MVD draws its first: N(x0, sigma0), or uniform in `bounds` where
+    x0 is None.
 
     Parameters
     ----------
@@ -23,9 +24,13 @@ class RandomSearch(Optimizer):
     def _sample(self) -> Floats:
         X = np.empty((self.population_size, self.n_var), self.dtype)
         # LEA-MVD's first population of the same seed is another draw
-        key = random_streams.child(self.seed, random_streams.RANDOM_SEARCH).generate_state(1, np.uint64)[0]
+        key = random_streams.child(self.seed, random_streams.RANDOM_SEARCH).generate_state(
+            1, np.uint64
+        )[0]
         limits = sampling.LIMITS.index("clip" if self._low.size else "first")
-        place = sampling.Place(key, self.generation + 1, sampling.PERTURBATIONS.index("off"), limits)
+        place = sampling.Place(
+            key, self.generation + 1, sampling.PERTURBATIONS.index("off"), limits
+        )
         sampling.initialize(X, self._x0, self.sigma0, self._low, self._high, place)
         return X
 

@@ -1,9 +1,11 @@
-"""Counter-based random numbers: what a place (generation, row, column) draws depends on the seed and the place alone.
+"""Counter-based random numbers: what a place (generation, row, column) draws depends on the seed
+and the place alone.
 
-The generator is Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
-Its key is the seed; its four counter words are (column block, column block >> 32, row | purpose << 24, generation), so
-threads, resumed runs and distributed shards draw the same numbers in any order. Normals are Box and Muller's pairs,
-with logarithm, sine and cosine as short series in IEEE arithmetic: no library function, the same bits everywhere.
+The generator is Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy
+as 1, 2, 3" (2011). Its key is the seed; its four counter words are (column block, column block >>
+32, row | purpose << 24, generation), so threads, resumed runs and distributed shards draw the same
+numbers in any order. Normals are Box and Muller's pairs, with logarithm, sine and cosine as short
+series in IEEE arithmetic: no library function, the same bits everywhere.
 """
 
 import math
@@ -21,17 +23,30 @@ _Round = tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]
 
 _Generator = np.random.Generator | np.random.RandomState | np.random.BitGenerator
 SeedLike = int | _Generator | np.random.SeedSequence | Sequence[int] | Array | None
-"""A seed in [0, 2**64), one of NumPy's generators, a seed sequence or what makes one, or None for fresh entropy."""
+"""A seed in [0, 2**64), one of NumPy's generators, a seed sequence or what makes one, or None for
+fresh entropy.
+"""
 
-TILE = 1024  # columns drawn, and summed, at a time: a power of two, and a row stays in the first-level cache
+# columns drawn, and summed, at a time: a power of two, and a row stays in the first-level cache
+TILE = 1024
 MAX_ROWS = 1 << 24  # rows that a counter can name
 MAX_COLUMNS = 1 << 36  # columns of so many rows that an array of double precision can have
 
 # What a number is drawn for: a stream of its own each. Recorded results rest on these numbers.
 NORMAL, UNIFORM, PERTURBATION, DESCENT_ROWS, DESCENT_START, DESCENT_STEP = range(6)
 
-# What else draws from a seed: a child of its own each. Contrastive divergence draws from the seed by NumPy's generator.
-FEATURE_BITS, CMA_ES, RANDOM_SEARCH, TEST_FEATURE_BITS, ERROR_BITS, TEST_ERROR_BITS, PAIRS, GIBBS = range(8)
+# What else draws from a seed: a child of its own each. Contrastive divergence draws from the seed
+# by NumPy's generator.
+(
+    FEATURE_BITS,
+    CMA_ES,
+    RANDOM_SEARCH,
+    TEST_FEATURE_BITS,
+    ERROR_BITS,
+    TEST_ERROR_BITS,
+    PAIRS,
+    GIBBS,
+) = range(8)
 NATURAL_EVOLUTION = 8
 
 _LOW = np.uint64(0xFFFFFFFF)
@@ -43,9 +58,11 @@ _WEYL0, _WEYL1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 
 
 class Constants(NamedTuple):
-    """The numbers of the normal transform in one floating type: series highest power first, as long as rounding needs.
+    """The numbers of the normal transform in one floating type: series highest power first, as long
+    as rounding needs.
 
-    log m = 2 (s + s^3/3 + s^5/5 + ...) with s = (m - 1)/(m + 1), abs(s) <= 0.172; sine, cosine by Taylor on one eighth.
+    log m = 2 (s + s^3/3 + s^5/5 + ...) with s = (m - 1)/(m + 1), abs(s) <= 0.172; sine, cosine by
+    Taylor on one eighth.
     """
 
     log: tuple[np.floating, ...]
@@ -56,10 +73,13 @@ class Constants(NamedTuple):
     log2: np.floating
     zero: np.floating
     one: np.floating
-    root_half: np.signedinteger  # the bits of sqrt(1/2): mantissas are brought to [sqrt(1/2), sqrt(2))
+    # the bits of sqrt(1/2): mantissas are brought to [sqrt(1/2), sqrt(2))
+    root_half: np.signedinteger
 
 
-def _constants(real: type[np.float32] | type[np.float64], step_bits: int, quadrant_bits: int, terms: int) -> Constants:
+def _constants(
+    real: type[np.float32] | type[np.float64], step_bits: int, quadrant_bits: int, terms: int
+) -> Constants:
     integer = np.dtype(f"i{real().itemsize}").type
     return Constants(
         log=tuple(real(2.0 / (2 * k + 1)) for k in reversed(range(terms))),
@@ -81,15 +101,17 @@ _DOUBLE = _constants(np.float64, step_bits=53, quadrant_bits=52, terms=10)
 def key(seed: SeedLike, name: str = "seed") -> int:
     """Return the 64-bit key that a seed stands for; `name` is its argument's in messages.
 
-    It is the seed itself; a draw of a generator, which advances by it; the first number of a seed sequence, which does
-    not; or for None fresh entropy.
+    It is the seed itself; a draw of a generator, which advances by it; the first number of a seed
+    sequence, which does not; or for None fresh entropy.
     """
     if isinstance(seed, np.random.Generator | np.random.BitGenerator):
         return int(np.random.default_rng(seed).integers(2**64, dtype=np.uint64))
     if isinstance(seed, np.random.RandomState):
         return int(seed.randint(2**64, dtype=np.uint64))
     if isinstance(seed, list | tuple) or (isinstance(seed, np.ndarray) and seed.ndim):
-        seed = np.random.SeedSequence([checks.integer(f"{name}[{i}]", part, at_least=0) for i, part in enumerate(seed)])
+        seed = np.random.SeedSequence(
+            [checks.integer(f"{name}[{i}]", part, at_least=0) for i, part in enumerate(seed)]
+        )
     if isinstance(seed, np.random.SeedSequence):
         return int(seed.generate_state(1, np.uint64)[0])
     if seed is None:
@@ -101,7 +123,8 @@ def key(seed: SeedLike, name: str = "seed") -> int:
 
 
 def child(seed: int, consumer: int, *number: int) -> np.random.SeedSequence:
-    """Return the seed sequence of a consumer, CMA_ES, say, that may have several: unrelated to the seed's own numbers.
+    """Return the seed sequence of a consumer, CMA_ES, say, that may have several: unrelated to the
+    seed's own numbers.
 
     A list of numbers is no child: to NumPy, the seed [3, 0] is the seed 3.
     """
@@ -109,15 +132,21 @@ def child(seed: int, consumer: int, *number: int) -> np.random.SeedSequence:
 
 
 @kernel(inline=True)
-def _round(x0: np.uint64, x1: np.uint64, x2: np.uint64, x3: np.uint64, y0: np.uint64, y1: np.uint64) -> _Round:
+def _round(
+    x0: np.uint64, x1: np.uint64, x2: np.uint64, x3: np.uint64, y0: np.uint64, y1: np.uint64
+) -> _Round:
     p0, p1 = _MULTIPLIER0 * x0, _MULTIPLIER1 * x2
     x0, x1, x2, x3 = (p1 >> _SHIFT32) ^ x1 ^ y0, p1 & _LOW, (p0 >> _SHIFT32) ^ x3 ^ y1, p0 & _LOW
     return x0, x1, x2, x3, (y0 + _WEYL0) & _LOW, (y1 + _WEYL1) & _LOW
 
 
 @kernel(inline=True)
-def _five_rounds(x0: np.uint64, x1: np.uint64, x2: np.uint64, x3: np.uint64, y0: np.uint64, y1: np.uint64) -> _Round:
-    """Five rounds of the cipher; written out, so that loops over blocks around it compile to vector code."""
+def _five_rounds(
+    x0: np.uint64, x1: np.uint64, x2: np.uint64, x3: np.uint64, y0: np.uint64, y1: np.uint64
+) -> _Round:
+    """Five rounds of the cipher; written out, so that loops over blocks around it compile to vector
+    code.
+    """
     x0, x1, x2, x3, y0, y1 = _round(x0, x1, x2, x3, y0, y1)
     x0, x1, x2, x3, y0, y1 = _round(x0, x1, x2, x3, y0, y1)
     x0, x1, x2, x3, y0, y1 = _round(x0, x1, x2, x3, y0, y1)
@@ -126,8 +155,12 @@ def _five_rounds(x0: np.uint64, x1: np.uint64, x2: np.uint64, x3: np.uint64, y0:
 
 
 @kernel()
-def philox(c0: np.uint64, c1: np.uint64, c2: np.uint64, c3: np.uint64, k0: np.uint64, k1: np.uint64) -> _Block:
-    """Return the four 32-bit words of Philox4x32-10 for one counter and key (all uint64 below 2**32)."""
+def philox(
+    c0: np.uint64, c1: np.uint64, c2: np.uint64, c3: np.uint64, k0: np.uint64, k1: np.uint64
+) -> _Block:
+    """Return the four 32-bit words of Philox4x32-10 for one counter and key (all uint64 below
+    2**32).
+    """
     x0, x1, x2, x3, y0, y1 = _five_rounds(c0, c1, c2, c3, k0, k1)
     x0, x1, x2, x3, _, _ = _five_rounds(x0, x1, x2, x3, y0, y1)
     return x0, x1, x2, x3
@@ -137,7 +170,10 @@ def philox(c0: np.uint64, c1: np.uint64, c2: np.uint64, c3: np.uint64, k0: np.ui
 def words(seed: int | np.uint64, purpose: int, generation: int, row: int, block: int) -> _Block:
     """Return the four 32-bit words at one place of one stream."""
     s, at = np.uint64(seed), np.uint64(block)
-    place, when = np.uint64(row) | (np.uint64(purpose) << np.uint64(24)), np.uint64(generation) & _LOW
+    place, when = (
+        np.uint64(row) | (np.uint64(purpose) << np.uint64(24)),
+        np.uint64(generation) & _LOW,
+    )
     return philox(at & _LOW, at >> _SHIFT32, place, when, s & _LOW, s >> _SHIFT32)
 
 
@@ -159,11 +195,16 @@ def uniform24(word: np.uint64) -> float:
 
 
 @kernel()
-def words_run(seed: np.uint64, purpose: int, generation: int, row: int, first: np.uint64, lanes: Words) -> None:
+def words_run(
+    seed: np.uint64, purpose: int, generation: int, row: int, first: np.uint64, lanes: Words
+) -> None:
     """Fill `lanes` (4, L) with the words of the blocks first, ..., first + L - 1."""
     w0, w1, w2, w3 = lanes[0], lanes[1], lanes[2], lanes[3]
     s, at = np.uint64(seed), np.uint64(first)
-    place, when = np.uint64(row) | (np.uint64(purpose) << np.uint64(24)), np.uint64(generation) & _LOW
+    place, when = (
+        np.uint64(row) | (np.uint64(purpose) << np.uint64(24)),
+        np.uint64(generation) & _LOW,
+    )
     k0, k1 = s & _LOW, s >> _SHIFT32
     for i in range(w0.size):
         block = at + np.uint64(i)
@@ -197,7 +238,9 @@ def _split_double(u: np.float64) -> tuple[np.floating, np.floating]:
 
 @kernel(inline=True)
 def log(u: Any) -> Any:
-    """Return the logarithm of a positive, normal number, to a few rounding errors; in loops it becomes vector code."""
+    """Return the logarithm of a positive, normal number, to a few rounding errors; in loops it
+    becomes vector code.
+    """
     single = isinstance(u, np.float32)  # decided when compiled
     a, (e, m) = (_SINGLE, _split_single(u)) if single else (_DOUBLE, _split_double(u))
     s = (m - a.one) / (m + a.one)
@@ -205,8 +248,12 @@ def log(u: Any) -> Any:
 
 
 @kernel(inline=True)
-def _polar(u: np.floating, x: np.floating, odd: bool, flip: bool, a: Constants) -> tuple[np.floating, np.floating]:
-    """Return sqrt(-2 log u) (cos, sin)(x), turned by a quarter of a circle (odd), by a half (flip), or by both."""
+def _polar(
+    u: np.floating, x: np.floating, odd: bool, flip: bool, a: Constants
+) -> tuple[np.floating, np.floating]:
+    """Return sqrt(-2 log u) (cos, sin)(x), turned by a quarter of a circle (odd), by a half (flip),
+    or by both.
+    """
     minus_log = -log(u)
     r = math.sqrt(max(minus_log + minus_log, a.zero))
     sine, cosine = x * _horner(x * x, a.sine), _horner(x * x, a.cosine)
@@ -216,7 +263,9 @@ def _polar(u: np.floating, x: np.floating, odd: bool, flip: bool, a: Constants) 
 
 @kernel(inline=True)
 def single_pair(radius: np.uint32, angle: np.uint32) -> tuple[np.floating, np.floating]:
-    """Return z = sqrt(-2 log u) (cos, sin)(2 pi q) with u from the upper 31 bits of `radius` and q = angle / 2^32."""
+    """Return z = sqrt(-2 log u) (cos, sin)(2 pi q) with u from the upper 31 bits of `radius` and q
+    = angle / 2^32.
+    """
     u = np.float32(np.int32(radius >> _ONE_32)) * _SINGLE.step + _SINGLE.step
     # at most an eighth of a circle from the nearest axis: all bits but two, as a signed number
     twice, fourfold = angle << _ONE_32, angle << _TWO_32
@@ -228,7 +277,9 @@ def single_pair(radius: np.uint32, angle: np.uint32) -> tuple[np.floating, np.fl
 
 @kernel(inline=True)
 def double_pair(radius: np.uint64, angle: np.uint64) -> tuple[np.floating, np.floating]:
-    """Return the same with u from the upper 53 bits of `radius` and q from the upper 54 of `angle`."""
+    """Return the same with u from the upper 53 bits of `radius` and q from the
+    upper 54 of `angle`.
+    """
     u = np.float64(np.int64(radius >> np.uint64(11))) * _DOUBLE.step + _DOUBLE.step
     angle &= ~np.uint64(1023)
     twice, fourfold = angle << _ONE_64, angle << _TWO_64
@@ -238,7 +289,9 @@ def double_pair(radius: np.uint64, angle: np.uint64) -> tuple[np.floating, np.fl
 
 
 @kernel(inline=True)
-def normal_pair(w0: np.uint64, w1: np.uint64, w2: np.uint64, w3: np.uint64) -> tuple[np.floating, np.floating]:
+def normal_pair(
+    w0: np.uint64, w1: np.uint64, w2: np.uint64, w3: np.uint64
+) -> tuple[np.floating, np.floating]:
     """Return the two normals of double precision from the words of a block."""
     return double_pair(_joined(w0, w1), _joined(w2, w3))
 
@@ -251,17 +304,22 @@ class Scratch(NamedTuple):
 
 
 @kernel()
-def tile_words(seed: np.uint64, purpose: int, generation: int, row: int, tile: int, lanes: Words) -> None:
+def tile_words(
+    seed: np.uint64, purpose: int, generation: int, row: int, tile: int, lanes: Words
+) -> None:
     """Fill `lanes` (4, blocks) with the words of one row and tile."""
     words_run(seed, purpose, generation, row, np.uint64(tile) * np.uint64(lanes.shape[1]), lanes)
 
 
 @kernel()
-def normal_tile(seed: np.uint64, purpose: int, generation: int, row: int, tile: int, s: Scratch) -> None:
+def normal_tile(
+    seed: np.uint64, purpose: int, generation: int, row: int, tile: int, s: Scratch
+) -> None:
     """Draw the TILE standard normals of one row and tile into ``s.numbers``.
 
-    Single precision takes four numbers from a counter block, double precision two. Number j of block b of a tile
-    belongs to column ``j * blocks + b`` of that tile, so that neighboring columns come from neighboring blocks.
+    Single precision takes four numbers from a counter block, double precision two. Number j of
+    block b of a tile belongs to column ``j * blocks + b`` of that tile, so that neighboring columns
+    come from neighboring blocks.
     """
     tile_words(seed, purpose, generation, row, tile, s.lanes)
     if s.numbers.itemsize == 4:
@@ -275,7 +333,10 @@ def _single_normals(w: Words, z: Floats) -> None:
     blocks = w.shape[1]
     for pair in range(0, 4, 2):
         radius, angle = w[pair], w[pair + 1]
-        first, second = z[pair * blocks : (pair + 1) * blocks], z[(pair + 1) * blocks : (pair + 2) * blocks]
+        first, second = (
+            z[pair * blocks : (pair + 1) * blocks],
+            z[(pair + 1) * blocks : (pair + 2) * blocks],
+        )
         for i in range(blocks):
             first[i], second[i] = single_pair(radius[i], angle[i])
 
@@ -290,7 +351,9 @@ def _double_normals(w: Words, z: Floats) -> None:
 
 @kernel()
 def row_normals(seed: np.uint64, purpose: int, generation: int, count: int) -> Array:
-    """Draw one standard normal for each of the rows 0..count - 1: the double in their first column."""
+    """Draw one standard normal for each of the rows 0..count - 1: the double in
+    their first column.
+    """
     result = np.empty(count)
     for row in range(count):
         result[row] = row_normal(seed, purpose, generation, row)
@@ -306,7 +369,9 @@ def row_normal(seed: np.uint64, purpose: int, generation: int, row: int) -> np.f
 
 @kernel()
 def distinct(seed: np.uint64, purpose: int, generation: int, pool: Integers, out: Integers) -> None:
-    """Fill `out` with distinct integers out of 1..pool.size, by the first steps of a shuffle, for which `pool` is."""
+    """Fill `out` with distinct integers out of 1..pool.size, by the first steps of a shuffle, for
+    which `pool` is.
+    """
     for i in range(pool.size):
         pool[i] = i + 1
     for i in range(out.size):
@@ -317,8 +382,12 @@ def distinct(seed: np.uint64, purpose: int, generation: int, pool: Integers, out
 
 
 @kernel()
-def uniform_tile(seed: np.uint64, purpose: int, generation: int, row: int, tile: int, s: Scratch) -> None:
-    """Draw the TILE numbers of one row and tile, uniform in [0, 1), into ``s.numbers``; laid out as `normal_tile`."""
+def uniform_tile(
+    seed: np.uint64, purpose: int, generation: int, row: int, tile: int, s: Scratch
+) -> None:
+    """Draw the TILE numbers of one row and tile, uniform in [0, 1), into ``s.numbers``; laid out as
+    `normal_tile`.
+    """
     tile_words(seed, purpose, generation, row, tile, s.lanes)
     blocks = s.lanes.shape[1]
     if blocks * 4 == TILE:

@@ -1,4 +1,6 @@
-"""A reading: one way to run what the paper prints, item by item of its ambiguities (R1-R19), whole or in part (C11)."""
+"""A reading: one way to run what the paper prints, item by item of its ambiguities (R1-R19), whole
+or in part (C11).
+"""
 
 import dataclasses
 from typing import Any, Literal, Self, get_args
@@ -16,70 +18,82 @@ PRESETS = ("default", "printed", "x0-excluded", "recommended")  # readings that 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Reading:
-    """The choices that turn the paper's text into an algorithm; the default of each is the most defensible one.
+    """The choices that turn the paper's text into an algorithm; the default of each is the most
+    defensible one.
 
-    A reading is a value: it prints itself, compares equal by value, and is saved with every result. The constructor's
-    `population_size` and `n_gen` are used where `leamvd.LEAMVD` is not told otherwise. Two fields may be left open, as
-    None: then `complete` says what acts, except in `leamvd.minimize`, which knows about bounds and other budgets.
+    A reading is a value: it prints itself, compares equal by value, and is saved with every result.
+    The constructor's `population_size` and `n_gen` are used where `leamvd.LEAMVD` is not told
+    otherwise. Two fields may be left open, as None: then `complete` says what acts, except in
+    `leamvd.minimize`, which knows about bounds and other budgets.
 
     Attributes
     ----------
     population_size : int
-        R2. lambda is 24 in the paragraph on input parameters and 20 in the section before; at least 2.
+        R2. lambda is 24 in the paragraph on input parameters and 20 in the section before; at least
+        2.
     n_gen : int or None
-        R3. 30 generations by the stopping criteria, 50 in the experiments. None is 30; in `leamvd.minimize` with
-        another budget it is no limit.
+        R3. 30 generations by the stopping criteria, 50 in the experiments. None is 30; in
+        `leamvd.minimize` with another budget it is no limit.
     convergence : {"scaled", "unscaled"}
-        R1. Stop once norm(sigma) < sigma_min sqrt(n), as the stopping criteria say, or < sigma_min, as the listing says
-        (whose loop, entered while the norm is *below* sigma_min, would never run).
+        R1. Stop once norm(sigma) < sigma_min sqrt(n), as the stopping criteria say, or < sigma_min,
+        as the listing says (whose loop, entered while the norm is *below* sigma_min, would never
+        run).
     sigma_norm : {"euclidean", "spectral"}
-        R4. Sigma as a vector of standard deviations, or as a diagonal matrix whose 2-norm is its largest element.
+        R4. Sigma as a vector of standard deviations, or as a diagonal matrix whose 2-norm is its
+        largest element.
     shift : {"toward_best", "printed"}
-        R5. Shift by +abs(mu_ani) C_ani, toward the best; or by mu_ani C_ani as printed, which points away from it.
+        R5. Shift by +abs(mu_ani) C_ani, toward the best; or by mu_ani C_ani as printed, which
+        points away from it.
     orientation : {"oriented", "free"}
-        R6. The sign of C_hat such that the summed projections of U's columns are positive; or as a randomly started
-        power method leaves it.
+        R6. The sign of C_hat such that the summed projections of U's columns are positive; or as a
+        randomly started power method leaves it.
     n_descent_rows : {4, 3}
         R7. abs(ir) = 4 in the text; U is written with three columns.
     first_direction : {"zero", "full"}
-        R8. C_ani before the first generation is zero, so that the first average is 0.1 C_hat; or the first C_ani is
-        C_hat itself. P starts at zero, and projecting out a zero vector does nothing.
+        R8. C_ani before the first generation is zero, so that the first average is 0.1 C_hat; or
+        the first C_ani is C_hat itself. P starts at zero, and projecting out a zero vector does
+        nothing.
     descent_scale : {"literal", "normalized"}
         R9. Project on C_ani as it is; or on, and shift along, C_ani / norm(C_ani).
     step : {"mean", "sampled"}
-        R10. Every new individual takes the mean step along C_ani (the equation of v); or draws its own from
-        N(step, sigma_ani) (the conclusions).
+        R10. Every new individual takes the mean step along C_ani (the equation of v); or draws its
+        own from N(step, sigma_ani) (the conclusions).
     projections : {"distinct", "repeated"}
         R11. mu_ani and sigma_ani over k = 2..lambda; or with ix_2 twice, as the list is printed.
     beta1_at_one : {"printed", "mirrored"}
-        R12. At beta_1 = 1 exactly a success multiplies by 1.4 and a failure by 0.5, as the branches are printed; or by
-        1.1 and 0.8.
+        R12. At beta_1 = 1 exactly a success multiplies by 1.4 and a failure by 0.5, as the branches
+        are printed; or by 1.1 and 0.8.
     reset : float or {"initial", "off"}
-        R13. The standard deviation after ten generations without a better best: 1 as printed, any positive number, the
-        standard deviations of the first population, or no reset at all (of beta_1 neither).
+        R13. The standard deviation after ten generations without a better best: 1 as printed, any
+        positive number, the standard deviations of the first population, or no reset at all (of
+        beta_1 neither).
     elites : {"keep", "reevaluate"}
-        R14. Elites keep their value; or are evaluated again with every generation. On a noisy objective their value
-        then changes every time, which counts as a success every time.
+        R14. Elites keep their value; or are evaluated again with every generation. On a noisy
+        objective their value then changes every time, which counts as a success every time.
     limits : {"first", "clip", "reflect", None}
-        R15. The search limits shape a first population that is drawn in them, and nothing else; or every individual is
-        clipped to, or reflected into, them. None is "first"; in `leamvd.minimize` with bounds it is "clip".
+        R15. The search limits shape a first population that is drawn in them, and nothing else; or
+        every individual is clipped to, or reflected into, them. None is "first"; in
+        `leamvd.minimize` with bounds it is "clip".
     x0_in_population : bool
         R16. Whether the start solution x0 itself is row 1 of an initial population drawn around it.
     perturbation : {"entry", "column", "off", "added"}
-        R17. The 2 % perturbation draws for each entry; or for each dimension, one factor for the whole column. No
-        ambiguity, but to measure what it does: no perturbation; then standard deviations shrink by themselves, and
-        `sigma_min` ends the search far from any minimum. Or the same entries get, in place of a factor from
-        U(0.5, 1.5), sigma0 U(-0.5, 0.5) added, which does not depend on the origin of the coordinates; without a start
-        solution the first population's standard deviation stands for sigma0.
+        R17. The 2 % perturbation draws for each entry; or for each dimension, one factor for the
+        whole column. No ambiguity, but to measure what it does: no perturbation; then standard
+        deviations shrink by themselves, and `sigma_min` ends the search far from any minimum. Or
+        the same entries get, in place of a factor from U(0.5, 1.5), sigma0 U(-0.5, 0.5) added,
+        which does not depend on the origin of the coordinates; without a start solution the first
+        population's standard deviation stands for sigma0.
     ties : {"keep", "newest"}
-        R18. Lowest value first; equal values keep their order (elites before newcomers), or newcomers go first.
+        R18. Lowest value first; equal values keep their order (elites before newcomers), or
+        newcomers go first.
     exponent : float
         R19. Exponent of the fractional tournament, at least 0.
     path : {"on", "off"}
-        C11, which is no ambiguity but what the claim is about: the path P as in the paper; or zero in all generations.
+        C11, which is no ambiguity but what the claim is about: the path P as in the paper; or zero
+        in all generations.
     descent : {"orthogonal", "free", "off"}
-        C11. C_hat orthogonal to P, as in the paper; or wherever the columns of U have the largest projections; or no
-        step along C_ani.
+        C11. C_hat orthogonal to P, as in the paper; or wherever the columns of U have the largest
+        projections; or no step along C_ani.
 
     Raises
     ------
@@ -89,50 +103,74 @@ class Reading:
 
     population_size: int = _item(24, "R2", "individuals in a population")
     n_gen: int | None = _item(None, "R3", "generations")
-    convergence: Literal["scaled", "unscaled"] = _item("scaled", "R1", "whether sigma_min is times sqrt(n)")
+    convergence: Literal["scaled", "unscaled"] = _item(
+        "scaled", "R1", "whether sigma_min is times sqrt(n)"
+    )
     sigma_norm: Literal["euclidean", "spectral"] = _item("euclidean", "R4", "norm of sigma")
-    shift: Literal["toward_best", "printed"] = _item("toward_best", "R5", "sign of the step along C_ani")
+    shift: Literal["toward_best", "printed"] = _item(
+        "toward_best", "R5", "sign of the step along C_ani"
+    )
     orientation: Literal["oriented", "free"] = _item("oriented", "R6", "sign of C_hat")
     n_descent_rows: Literal[4, 3] = _item(4, "R7", "columns of U")
     first_direction: Literal["zero", "full"] = _item("zero", "R8", "C_ani of the first generation")
     descent_scale: Literal["literal", "normalized"] = _item("literal", "R9", "length of C_ani")
     step: Literal["mean", "sampled"] = _item("mean", "R10", "step along C_ani")
-    projections: Literal["distinct", "repeated"] = _item("distinct", "R11", "rows that are projected")
+    projections: Literal["distinct", "repeated"] = _item(
+        "distinct", "R11", "rows that are projected"
+    )
     beta1_at_one: Literal["printed", "mirrored"] = _item("printed", "R12", "branch at beta_1 = 1")
-    reset: float | Literal["initial", "off"] = _item(1.0, "R13", "standard deviation after stagnation")
+    reset: float | Literal["initial", "off"] = _item(
+        1.0, "R13", "standard deviation after stagnation"
+    )
     elites: Literal["keep", "reevaluate"] = _item("keep", "R14", "value of the elites")
-    limits: Literal["first", "clip", "reflect", None] = _item(None, "R15", "what the search limits do")
+    limits: Literal["first", "clip", "reflect", None] = _item(
+        None, "R15", "what the search limits do"
+    )
     x0_in_population: bool = _item(True, "R16", "whether the start solution x0 is row 1")
-    perturbation: Literal["entry", "column", "off", "added"] = _item("entry", "R17", "what the 2 % perturbation is")
+    perturbation: Literal["entry", "column", "off", "added"] = _item(
+        "entry", "R17", "what the 2 % perturbation is"
+    )
     ties: Literal["keep", "newest"] = _item("keep", "R18", "order of equal values")
     exponent: float = _item(1.5, "R19", "exponent of the fractional tournament")
     path: Literal["on", "off"] = _item("on", "C11", "whether there is a path P")
     descent: Literal["orthogonal", "free", "off"] = _item("orthogonal", "C11", "C_ani next to P")
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "population_size", checks.count("population_size", self.population_size, at_least=2))
+        object.__setattr__(
+            self,
+            "population_size",
+            checks.count("population_size", self.population_size, at_least=2),
+        )
         if self.n_gen is not None:
             object.__setattr__(self, "n_gen", checks.count("n_gen", self.n_gen, at_least=1))
         object.__setattr__(self, "exponent", checks.real("exponent", self.exponent, at_least=0))
         if self.reset not in ("initial", "off"):
-            object.__setattr__(self, "reset", checks.real("reset, if not 'initial' or 'off',", self.reset, above=0))
+            object.__setattr__(
+                self, "reset", checks.real("reset, if not 'initial' or 'off',", self.reset, above=0)
+            )
         for field in dataclasses.fields(self):
             if field.name not in ("population_size", "n_gen", "exponent", "reset"):
                 options = (True, False) if field.type is bool else get_args(field.type)
-                object.__setattr__(self, field.name, checks.choice(field.name, getattr(self, field.name), options))
+                object.__setattr__(
+                    self, field.name, checks.choice(field.name, getattr(self, field.name), options)
+                )
 
     def complete(self) -> Self:
-        """Return the reading with what acts where it leaves `n_gen` or `limits` open: 30 generations, and "first"."""
+        """Return the reading with what acts where it leaves `n_gen` or `limits` open: 30
+        generations, and "first".
+        """
         n_gen = DEFAULT_N_GEN if self.n_gen is None else self.n_gen
         return dataclasses.replace(self, n_gen=n_gen, limits=self.limits or "first")
 
     @classmethod
     def printed(cls) -> Self:
-        """Return the reading that follows the text to the letter wherever the letter can be run at all.
+        """Return the reading that follows the text to the letter wherever the letter can be run at
+        all.
 
-        It differs from the default in R5 (the step as printed), R11 (ix_2 projected twice), R14 (X evaluated whole),
-        R16 (every row is sampled around the start solution) and R17 (one factor for each dimension). It writes R15, so
-        that limits shape the first population alone in `leamvd.minimize`, too; of R3 the text prints both numbers.
+        It differs from the default in R5 (the step as printed), R11 (ix_2 projected twice), R14 (X
+        evaluated whole), R16 (every row is sampled around the start solution) and R17 (one factor
+        for each dimension). It writes R15, so that limits shape the first population alone in
+        `leamvd.minimize`, too; of R3 the text prints both numbers.
         """
         return cls(
             shift="printed",
@@ -145,12 +183,14 @@ class Reading:
 
     @classmethod
     def recommended(cls) -> Self:
-        """Return the reading for a problem of one's own: the best candidate on problems that the paper does not have.
+        """Return the reading for a problem of one's own: the best candidate on problems that the
+        paper does not have.
 
-        It differs from the default in R2 (a population of 8), R13 (no reset) and R17 (steps that are added, so that the
-        place of the origin does not matter). Added steps, of up to half of `sigma0`, do not shrink, and bound how near
-        a search comes: take a smaller `sigma0` for a nearer end. With as many generations it makes a fifth of the
-        default's evaluations: give `n_gen`, or `max_nfev` to `leamvd.minimize`.
+        It differs from the default in R2 (a population of 8), R13 (no reset) and R17 (steps that
+        are added, so that the place of the origin does not matter). Added steps, of up to half of
+        `sigma0`, do not shrink, and bound how near a search comes: take a smaller `sigma0` for a
+        nearer end. With as many generations it makes a fifth of the default's evaluations: give
+        `n_gen`, or `max_nfev` to `leamvd.minimize`.
         """
         return cls(population_size=8, reset="off", perturbation="added")
 
@@ -158,16 +198,20 @@ class Reading:
     def named(cls, name: str, base: Self | None = None) -> Self:
         """Return one of `PRESETS`.
 
-        "x0-excluded" is the default except for R16: the start solution is not in the first population. With `base`, it
-        is `base` changed in what the preset changes of the default.
+        "x0-excluded" is the default except for R16: the start solution is not in the first
+        population. With `base`, it is `base` changed in what the preset changes of the default.
         """
         checks.choice("reading", name, PRESETS)
         presets = {"printed": cls.printed, "recommended": cls.recommended}
         preset = presets[name]() if name in presets else cls(x0_in_population=name == "default")
-        return dataclasses.replace(base or cls(), **dict(vars(preset).items() - vars(cls()).items()))
+        return dataclasses.replace(
+            base or cls(), **dict(vars(preset).items() - vars(cls()).items())
+        )
 
     def __str__(self) -> str:
-        """Return a table: row, field, the value that acts, and a star where the field is not left at its default."""
+        """Return a table: row, field, the value that acts, and a star where the field is not left
+        at its default.
+        """
         acting = self.complete()
         return "\n".join(
             f"{item:>3}  {f.name:<19}{getattr(acting, f.name)!s:<12}"

@@ -1,4 +1,6 @@
-"""Regenerating the population (Sec. 3.4), and the first one: one write of every new row, no temporary of their size."""
+"""Regenerating the population (Sec. 3.4), and the first one: one write of every new row, no
+temporary of their size.
+"""
 
 import math
 from typing import Any, NamedTuple
@@ -17,7 +19,8 @@ PERTURBATIONS = ("entry", "column", "off", "added")  # what the 2 % perturbation
 _FIRST, _REFLECT = LIMITS.index("first"), LIMITS.index("reflect")
 _COLUMN, _OFF, _ADDED = (PERTURBATIONS.index(name) for name in PERTURBATIONS[1:])
 _LOG_UNPERTURBED = math.log1p(-PERTURBED)
-_RUN = 16  # counter blocks drawn at a time for the perturbation: two hits each, some 20 are needed for a tile
+# counter blocks drawn at a time for the perturbation: two hits each, some 20 are needed for a tile
+_RUN = 16
 
 
 class Place(NamedTuple):
@@ -30,7 +33,9 @@ class Place(NamedTuple):
 
 
 class Combination(NamedTuple):
-    """C_ani = fresh C_hat + 0.9 C_ani(t - 1) with C_hat = sum_j a_j (x_1 - x_r_j) + p P, in the dtype of X."""
+    """C_ani = fresh C_hat + 0.9 C_ani(t - 1) with C_hat = sum_j a_j (x_1 - x_r_j) + p P, in the
+    dtype of X.
+    """
 
     ir: Integers  # (m,), the ranks r_j
     row_weights: Floats  # (m,), a
@@ -46,7 +51,9 @@ class Shift(NamedTuple):
 
 
 class Perturbation(NamedTuple):
-    """Working memory for the 2 % perturbation of one tile; each thread makes its own with `perturbation`."""
+    """Working memory for the 2 % perturbation of one tile; each thread makes its own with
+    `perturbation`.
+    """
 
     words: Words  # (4, _RUN)
     gaps: Integers  # (2, _RUN): columns between hits
@@ -56,23 +63,37 @@ class Perturbation(NamedTuple):
 @kernel()
 def perturbation() -> Perturbation:
     """Return the working memory of `perturb`."""
-    return Perturbation(np.empty((4, _RUN), np.uint32), np.empty((2, _RUN), np.int64), np.empty((2, _RUN)))
+    return Perturbation(
+        np.empty((4, _RUN), np.uint32), np.empty((2, _RUN), np.int64), np.empty((2, _RUN))
+    )
 
 
 @kernel()
 def _draw_hits(place: Place, row: int, block: np.uint64, p: Perturbation) -> None:
-    """Draw gaps and factors of the next hits, two from a counter block: P(gap >= g) = (1 - 0.02)^g."""
-    random_streams.words_run(place.seed, random_streams.PERTURBATION, place.generation, row, block, p.words)
+    """Draw gaps and factors of the next hits, two from a counter block: P(gap
+    >= g) = (1 - 0.02)^g.
+    """
+    random_streams.words_run(
+        place.seed, random_streams.PERTURBATION, place.generation, row, block, p.words
+    )
     for half in range(2):
-        word, factor, gap, u = p.words[2 * half], p.words[2 * half + 1], p.gaps[half], p.factors[half]
+        word, factor, gap, u = (
+            p.words[2 * half],
+            p.words[2 * half + 1],
+            p.gaps[half],
+            p.factors[half],
+        )
         for i in range(word.size):
-            gap[i] = np.int64(random_streams.log((np.float64(word[i]) + 1.0) * 2.0**-32) / _LOG_UNPERTURBED)
+            gap[i] = np.int64(
+                random_streams.log((np.float64(word[i]) + 1.0) * 2.0**-32) / _LOG_UNPERTURBED
+            )
             u[i] = np.float64(factor[i]) * 2.0**-32 + 0.5
 
 
 @kernel()
 def perturb(x: Floats, place: Place, row: int, tile: int, p: Perturbation, step: Floats) -> None:
-    """Multiply about 2 % of x, the columns of one tile, by U(0.5, 1.5): the gaps between hits are geometric.
+    """Multiply about 2 % of x, the columns of one tile, by U(0.5, 1.5): the gaps between hits are
+    geometric.
 
     Or add `step`, of each column or one for all, times U(-0.5, 0.5).
     """
@@ -116,7 +137,9 @@ def limit(x: Floats, low: Floats, high: Floats, limits: int) -> None:
 
 @kernel(inline=True)
 def between(low: Any, high: Any, u: Any) -> Any:
-    """Return low + (high - low) u, which could overflow, in another way; whatever is rounded, in between them."""
+    """Return low + (high - low) u, which could overflow, in another way; whatever is rounded, in
+    between them.
+    """
     return max(low, min(low * (1 - u) + high * u, high))
 
 
@@ -128,13 +151,17 @@ def uniform(X: Floats, low: Floats, high: Floats, place: Place) -> None:
         s, start, stop = random_streams.scratch(X), c * TILE, min(n, (c + 1) * TILE)
         for r in range(X.shape[0]):
             x = X[r, start:stop]
-            random_streams.uniform_tile(place.seed, random_streams.UNIFORM, place.generation, r, c, s)
+            random_streams.uniform_tile(
+                place.seed, random_streams.UNIFORM, place.generation, r, c, s
+            )
             for i in range(x.size):
                 x[i] = between(low[start + i], high[start + i], s.numbers[i])
 
 
 @kernel(parallel=CHUNK)
-def normal(X: Floats, center: Floats, sigma0: np.floating, low: Floats, high: Floats, place: Place) -> None:
+def normal(
+    X: Floats, center: Floats, sigma0: np.floating, low: Floats, high: Floats, place: Place
+) -> None:
     """Draw initialization (B): X_ri = center_i + sigma0 z, z ~ N(0, 1)."""
     n = X.shape[1]
     for c in prange((n + TILE - 1) // TILE):
@@ -147,7 +174,9 @@ def normal(X: Floats, center: Floats, sigma0: np.floating, low: Floats, high: Fl
             limit(x, low[start:stop], high[start:stop], place.limits)
 
 
-def initialize(X: Floats, x0: Floats | None, sigma0: float, low: Floats, high: Floats, place: Place) -> None:
+def initialize(
+    X: Floats, x0: Floats | None, sigma0: float, low: Floats, high: Floats, place: Place
+) -> None:
     """Draw the first population: (A) without a start solution, otherwise (B)."""
     if x0 is None:
         uniform(X, low, high, place)
@@ -157,10 +186,20 @@ def initialize(X: Floats, x0: Floats | None, sigma0: float, low: Floats, high: F
 
 @kernel()
 def descent_columns(
-    X: Floats, order: Integers, combination: Combination, path: Floats, descent: Floats, start: int, out: Floats
+    X: Floats,
+    order: Integers,
+    combination: Combination,
+    path: Floats,
+    descent: Floats,
+    start: int,
+    out: Floats,
 ) -> None:
     """Write C_ani of the columns start, start + 1, ... to `out`: of P and of C_ani(t - 1) there."""
-    stop, best, old = start + out.size, X[order[0], start : start + out.size], path.dtype.type(1 - RATE)
+    stop, best, old = (
+        start + out.size,
+        X[order[0], start : start + out.size],
+        path.dtype.type(1 - RATE),
+    )
     ir, row_weights, path_weight, fresh = combination
     for i in range(out.size):
         out[i] = old * descent[i] + fresh * path_weight * path[i]
@@ -183,11 +222,13 @@ def regenerate(
     place: Place,
     drawn: Integers,
 ) -> None:
-    """Write the rows that are not elites anew, move the elites to the front, and bring P, C_ani and x_best up to date.
+    """Write the rows that are not elites anew, move the elites to the front, and bring P, C_ani and
+    x_best up to date.
 
-    x = (mu + sigma z + beta_1 v) factor with v = beta_2 P + (1 - beta_2) step C_ani (Eqs. of Sec. 3.4); `added`, (n,)
-    or (1,), is the unit of what is added in place of a factor. Elites end in their order, and `order` at 0, 1, 2, ...;
-    `drawn` (1,) then holds the generation: no interruption comes between.
+    x = (mu + sigma z + beta_1 v) factor with v = beta_2 P + (1 - beta_2) step C_ani (Eqs. of Sec.
+    3.4); `added`, (n,) or (1,), is the unit of what is added in place of a factor. Elites end in
+    their order, and `order` at 0, 1, 2, ...; `drawn` (1,) then holds the generation: no
+    interruption comes between.
     """
     n, size = X.shape[1], X.shape[0]
     n_new = shift.descent.size
@@ -200,9 +241,16 @@ def regenerate(
         for start in range(c * CHUNK, min(n, (c + 1) * CHUNK), TILE):
             stop, tile = min(n, start + TILE), start // TILE
             width = stop - start
-            best, mean, sigma = X[order[0], start:stop], vectors.mean[start:stop], vectors.std[start:stop]
+            best, mean, sigma = (
+                X[order[0], start:stop],
+                vectors.mean[start:stop],
+                vectors.std[start:stop],
+            )
             path, descent = vectors.path[start:stop], vectors.descent[start:stop]
-            previous, unit = vectors.previous[start:stop], added if added.size == 1 else added[start:stop]
+            previous, unit = (
+                vectors.previous[start:stop],
+                added if added.size == 1 else added[start:stop],
+            )
             path_columns(best, previous, path, P[:width])
             descent_columns(X, order, combination, P[:width], descent, start, C[:width])
             path[:], descent[:] = P[:width], C[:width]
@@ -217,11 +265,20 @@ def regenerate(
                     X[k, start:stop] = elite[k, :width]
             for r in range(n_new):
                 x, step = X[n_elite + r, start:stop], shift.descent[r]
-                random_streams.normal_tile(place.seed, random_streams.NORMAL, place.generation, n_elite + r, tile, s)
+                random_streams.normal_tile(
+                    place.seed, random_streams.NORMAL, place.generation, n_elite + r, tile, s
+                )
                 for i in range(width):
                     x[i] = s.numbers[i] * sigma[i] + (center[i] + step * C[i])
                 if place.perturbation != _OFF:
-                    perturb(x, place, size if place.perturbation == _COLUMN else n_elite + r, tile, hits, unit)
+                    perturb(
+                        x,
+                        place,
+                        size if place.perturbation == _COLUMN else n_elite + r,
+                        tile,
+                        hits,
+                        unit,
+                    )
                 limit(x, low[start:stop], high[start:stop], place.limits)
     for k in range(size):
         order[k] = k

@@ -1,4 +1,6 @@
-"""Selection (Sec. 3.2): the empirical selection distribution and the normal model that it weighs."""
+"""Selection (Sec. 3.2): the empirical selection distribution and the normal
+model that it weighs.
+"""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,17 +34,19 @@ def fractional_tournament(population_size: int, exponent: float = 1.5) -> Array:
 
 
 def tournament(population_size: int, size: int) -> Array:
-    """Return the exact probabilities that a tournament is won by each rank, best individual first (item R19).
+    """Return the exact probabilities that a tournament is won by each rank, best individual first
+    (item R19).
 
-    `size` individuals are drawn with replacement and the best of them wins: rank k does with probability
-    ((lambda - k + 1)^size - (lambda - k)^size) / lambda^size.
+    `size` individuals are drawn with replacement and the best of them wins: rank k does with
+    probability ((lambda - k + 1)^size - (lambda - k)^size) / lambda^size.
 
     Parameters
     ----------
     population_size : int
         lambda, at least 1.
     size : int
-        Individuals in one tournament, at least 1. Two binary tournaments in a row are one of size 4.
+        Individuals in one tournament, at least 1. Two binary tournaments in a row are one of size
+        4.
 
     Returns
     -------
@@ -81,10 +85,13 @@ def mean_and_std(population: ArrayLike, weights: ArrayLike) -> tuple[Floats, Flo
 
 
 @kernel()
-def mean_std_columns(X: Floats, order: Integers, G: Floats, start: int, stop: int, mean: Floats, std: Floats) -> None:
+def mean_std_columns(
+    X: Floats, order: Integers, G: Floats, start: int, stop: int, mean: Floats, std: Floats
+) -> None:
     """Write mu and sigma of the columns start..stop; `order` names the rows of X best first.
 
-    Four rows at a time, added one after the other: the sums are loaded and stored a fourth as often.
+    Four rows at a time, added one after the other: the sums are loaded and stored a fourth as
+    often.
     """
     mu, variance, fours = mean[start:stop], std[start:stop], order.size // 4 * 4
     mu[:] = 0
@@ -101,7 +108,13 @@ def mean_std_columns(X: Floats, order: Integers, G: Floats, start: int, stop: in
         x0, x1, x2, x3 = _rows(X, order, k, start, stop)
         for i in range(mu.size):
             d0, d1, d2, d3 = x0[i] - mu[i], x1[i] - mu[i], x2[i] - mu[i], x3[i] - mu[i]
-            variance[i] = variance[i] + G[k] * d0 * d0 + G[k + 1] * d1 * d1 + G[k + 2] * d2 * d2 + G[k + 3] * d3 * d3
+            variance[i] = (
+                variance[i]
+                + G[k] * d0 * d0
+                + G[k + 1] * d1 * d1
+                + G[k + 2] * d2 * d2
+                + G[k + 3] * d3 * d3
+            )
     for k in range(fours, order.size):
         x = X[order[k], start:stop]
         for i in range(mu.size):
@@ -111,6 +124,8 @@ def mean_std_columns(X: Floats, order: Integers, G: Floats, start: int, stop: in
 
 
 @kernel()
-def _rows(X: Floats, order: Integers, k: int, start: int, stop: int) -> tuple[Floats, Floats, Floats, Floats]:
+def _rows(
+    X: Floats, order: Integers, k: int, start: int, stop: int
+) -> tuple[Floats, Floats, Floats, Floats]:
     a, b, c, d = order[k], order[k + 1], order[k + 2], order[k + 3]
     return X[a, start:stop], X[b, start:stop], X[c, start:stop], X[d, start:stop]

@@ -1,1 +1,3 @@
-"""The paper's experiments: one file for each section of the book, and below them what sections share."""
+"""The paper's experiments: one file for each section of the book, and below them what sections
+share.
+"""

@@ -1,7 +1,8 @@
 """Section 11, second half: networks of any kind, and the recommended reading.
 
-Does LEA-MVD care what a network is made of (C14)? The same call of `minimize` trains five networks, three of which have
-no gradient. Does it lack good settings alone? A reading is chosen on some problems and judged on others.
+Does LEA-MVD care what a network is made of (C14)? The same call of `minimize` trains five networks,
+three of which have no gradient. Does it lack good settings alone? A reading is chosen on some
+problems and judged on others.
 """
 
 import dataclasses
@@ -60,7 +61,10 @@ class Settings:
     budget: int = 24_000  # evaluations
 
 
-PROFILES = {"quick": Settings(methods=("lea-mvd", "random"), seeds=(0, 1), budget=480), "paper": Settings()}
+PROFILES = {
+    "quick": Settings(methods=("lea-mvd", "random"), seeds=(0, 1), budget=480),
+    "paper": Settings(),
+}
 
 # ---- settings of the recommended reading
 
@@ -71,13 +75,17 @@ CANDIDATES = tuple(
 )
 
 
-def _on(names: Sequence[str], marks: Mapping[int, tuple[float, ...]]) -> dict[Any, tuple[float, ...]]:
+def _on(
+    names: Sequence[str], marks: Mapping[int, tuple[float, ...]]
+) -> dict[Any, tuple[float, ...]]:
     return {Function(name, n_var): at for n_var, at in marks.items() for name in names}
 
 
 DEVELOPMENT = Comparison(
     problems={
-        **_on(("ellipsoid", "rosenbrock", "ackley"), {100: (1, 10, 100), 1_000: (1, 10), 10_000: (1,)}),
+        **_on(
+            ("ellipsoid", "rosenbrock", "ackley"), {100: (1, 10, 100), 1_000: (1, 10), 10_000: (1,)}
+        ),
         FirstRBM("RBM 1", Images(dataset="digits"), 30): (1, 10),
     },
     methods=CANDIDATES + SEPARABLE,
@@ -86,18 +94,28 @@ DEVELOPMENT = Comparison(
 JUDGED = Comparison(  # on problems that nothing was chosen on
     problems={
         **_on(("sphere", "rastrigin"), {100: MARKS, 1_000: MARKS[:5], 10_000: MARKS[:2]}),
-        **_on([f"{BBOB}{number}" for number in (8, 10, 12, 15, 17, 24)], {160: MARKS, 640: MARKS[:5]}),
+        **_on(
+            [f"{BBOB}{number}" for number in (8, 10, 12, 15, 17, 24)], {160: MARKS, 640: MARKS[:5]}
+        ),
         FirstRBM("RBM 1", Images(dataset="mnist", n_images=10_000), 30): MARKS[:3],
-        FirstRBM("RBM 1, 28×28", Images(dataset="mnist", side=28, n_images=1_000), 500): (0.001, 0.0025),
+        FirstRBM("RBM 1, 28×28", Images(dataset="mnist", side=28, n_images=1_000), 500): (
+            0.001,
+            0.0025,
+        ),
     },
-    methods=(FORMER, "lea-mvd", "lea-mvd:printed", *SEPARABLE[3:5], "random"),  # the best of the candidates
+    # the best of the candidates
+    methods=(FORMER, "lea-mvd", "lea-mvd:printed", *SEPARABLE[3:5], "random"),
     seeds=(0, 1, 2, 3, 4),
 )
 LAST_STEPS = "entry", "off", "added"
 AGAIN = Comparison(  # and the last step of a generation
     problems={
         **{on: at for on, at in DEVELOPMENT.problems.items() if on.n_var < 10_000},
-        **{Moved(on.name, on.n_var): at for on, at in DEVELOPMENT.problems.items() if on.n_var in (100, 1_000)},
+        **{
+            Moved(on.name, on.n_var): at
+            for on, at in DEVELOPMENT.problems.items()
+            if on.n_var in (100, 1_000)
+        },
     },
     methods=tuple(
         f"lea-mvd:population_size={size}+reset={reset}+perturbation={last}"
@@ -106,17 +124,25 @@ AGAIN = Comparison(  # and the last step of a generation
     seeds=(0, 1, 2, 3, 4),
 )
 WITHOUT = Settings(  # the networks, without the factors of R17
-    methods=tuple(f"{method}perturbation={last}" for method in ("lea-mvd:", f"{FORMER}+") for last in LAST_STEPS[1:])
+    methods=tuple(
+        f"{method}perturbation={last}"
+        for method in ("lea-mvd:", f"{FORMER}+")
+        for last in LAST_STEPS[1:]
+    )
 )
-JUDGED_NETWORK = Settings(networks=("rectified linear",), width=256, methods=JUDGED.methods, seeds=(0, 1, 2))
-JUDGED_AGAIN = dataclasses.replace(JUDGED, methods=(RECOMMENDED, FORMER))  # the best candidate of `AGAIN`
+JUDGED_NETWORK = Settings(
+    networks=("rectified linear",), width=256, methods=JUDGED.methods, seeds=(0, 1, 2)
+)
+# the best candidate of `AGAIN`
+JUDGED_AGAIN = dataclasses.replace(JUDGED, methods=(RECOMMENDED, FORMER))
 NETWORK_AGAIN = dataclasses.replace(JUDGED_NETWORK, methods=(RECOMMENDED, FORMER))
 
 
 class Tables(NamedTuple):
     """What is measured."""
 
-    runs: pd.DataFrame  # of each network the start (mark 0) and the end; errors are shares of wrong images
+    # of each network the start (mark 0) and the end; errors are shares of wrong images
+    runs: pd.DataFrame
 
 
 def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int = 1) -> Tables:
@@ -131,22 +157,35 @@ def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int =
 
 
 def images() -> Dataset:
-    """Return scikit-learn's digits, 1,297 for training and 500 for testing, the same for all seeds."""
+    """Return scikit-learn's digits, 1,297 for training and 500 for testing, the
+    same for all seeds.
+    """
     data = load("digits", side=8)
-    V, labels = np.concatenate([data.train, data.test]), np.concatenate([data.train_labels, data.test_labels])
+    V, labels = (
+        np.concatenate([data.train, data.test]),
+        np.concatenate([data.train_labels, data.test_labels]),
+    )
     test, train = np.split(np.random.default_rng(0).permutation(len(V)), [500])
-    return data._replace(train=V[train], train_labels=labels[train], test=V[test], test_labels=labels[test])
+    return data._replace(
+        train=V[train], train_labels=labels[train], test=V[test], test_labels=labels[test]
+    )
 
 
 class CrossEntropy:
-    """Mean cross-entropy of a whole population of classifiers, each a flat vector: W row by row and b, layer by layer.
+    """Mean cross-entropy of a whole population of classifiers, each a flat vector: W row by row and
+    b, layer by layer.
 
     Arithmetic is in the images' dtype.
     """
 
-    def __init__(self, V: np.ndarray, labels: np.ndarray, hidden: Sequence[str], width: int = Settings.width) -> None:
+    def __init__(
+        self, V: np.ndarray, labels: np.ndarray, hidden: Sequence[str], width: int = Settings.width
+    ) -> None:
         self.V, self.labels = V.T.copy(), labels  # long rows keep the vector units busy
-        self.hidden, self.sizes = hidden, (V.shape[1], *[width] * len(hidden), int(labels.max()) + 1)
+        self.hidden, self.sizes = (
+            hidden,
+            (V.shape[1], *[width] * len(hidden), int(labels.max()) + 1),
+        )
         self.n_var = sum((n_in + 1) * n_out for n_in, n_out in pairwise(self.sizes))
 
     def start(self, seed: int) -> np.ndarray:
@@ -158,7 +197,9 @@ class CrossEntropy:
         return np.concatenate(parts)
 
     def outputs(self, X: np.ndarray) -> np.ndarray:
-        """Return the outputs before the softmax, shape (m, classes, images), of the rows of `X`, shape (m, n_var)."""
+        """Return the outputs before the softmax, shape (m, classes, images), of the rows of `X`,
+        shape (m, n_var).
+        """
         X, A = X.astype(self.V.dtype), self.V
         with one_blas_thread():
             for layer, (n_in, n_out) in enumerate(pairwise(self.sizes)):
@@ -176,46 +217,74 @@ class CrossEntropy:
         return np.asarray((np.log(np.exp(A).sum(axis=1)) - right).mean(axis=1, dtype=np.float64))
 
     def wrong(self, x: np.ndarray) -> float:
-        """Return the share of images whose largest output is not their label's, of one classifier."""
+        """Return the share of images whose largest output is not their label's,
+        of one classifier.
+        """
         return float((self.outputs(x[None])[0].argmax(axis=0) != self.labels).mean())
 
 
 def learn(network: str, method: str, seed: int, budget: int, width: int) -> Result:
-    """Return loss and errors of a network before and after its training, by search or by gradients."""
+    """Return loss and errors of a network before and after its training, by
+    search or by gradients.
+    """
     data, hidden = images(), NETWORKS[network]
     train = CrossEntropy(data.train, data.train_labels, hidden, width)
     test = CrossEntropy(data.test, data.test_labels, hidden, width)
-    x, evaluations = by_gradients(train, seed) if method == MLP else by_search(train, method, seed, budget)
+    x, evaluations = (
+        by_gradients(train, seed) if method == MLP else by_search(train, method, seed, budget)
+    )
     ends = ((0, train.start(seed), 0.0), (budget, x, evaluations))
-    rows = [(mark, n, float(train(x[None])[0]), train.wrong(x), test.wrong(x)) for mark, x, n in ends]
-    return Result(pd.DataFrame(rows, columns=["mark", "evaluations", "loss", "train_error", "test_error"]))
+    rows = [
+        (mark, n, float(train(x[None])[0]), train.wrong(x), test.wrong(x)) for mark, x, n in ends
+    ]
+    return Result(
+        pd.DataFrame(rows, columns=["mark", "evaluations", "loss", "train_error", "test_error"])
+    )
 
 
-def by_search(objective: CrossEntropy, method: str, seed: int, budget: int) -> tuple[np.ndarray, float]:
-    """Return the best weights that `minimize` finds, by the same call whatever the network is, and the evaluations."""
+def by_search(
+    objective: CrossEntropy, method: str, seed: int, budget: int
+) -> tuple[np.ndarray, float]:
+    """Return the best weights that `minimize` finds, by the same call whatever the network is, and
+    the evaluations.
+    """
     parsed, x0 = Method.parse(method), objective.start(seed)
-    options = parsed.training(Training(dtype="float64")).options(parsed.trainer, parsed.reading(Reading(n_gen=budget)))
-    end: Any = minimize(objective, x0, vectorized=True, method=parsed.trainer, max_nfev=budget, seed=seed, **options)
+    options = parsed.training(Training(dtype="float64")).options(
+        parsed.trainer, parsed.reading(Reading(n_gen=budget))
+    )
+    end: Any = minimize(
+        objective, x0, vectorized=True, method=parsed.trainer, max_nfev=budget, seed=seed, **options
+    )
     return end.x, float(end.nfev)
 
 
 def by_gradients(objective: CrossEntropy, seed: int) -> tuple[np.ndarray, float]:
-    """Return the weights of scikit-learn's `MLPClassifier` by its defaults, without weight decay, and the epochs."""
+    """Return the weights of scikit-learn's `MLPClassifier` by its defaults, without weight decay,
+    and the epochs.
+    """
     from sklearn.neural_network import MLPClassifier
 
-    model = MLPClassifier(objective.sizes[1:-1], activation=objective.hidden[0], alpha=0, random_state=seed)
+    model = MLPClassifier(
+        objective.sizes[1:-1], activation=objective.hidden[0], alpha=0, random_state=seed
+    )
     fitted(model, objective.V.T, objective.labels)
     layers = zip(model.coefs_, model.intercepts_, strict=True)
-    return np.concatenate([part.ravel() for layer in layers for part in layer]), float(model.n_iter_)
+    return np.concatenate([part.ravel() for layer in layers for part in layer]), float(
+        model.n_iter_
+    )
 
 
 def plan(settings: Settings, *, gradients: bool = True) -> Plan:
-    """Return the plan of the section's `Tables`: trainings by all methods, and by gradients where there are any."""
+    """Return the plan of the section's `Tables`: trainings by all methods, and by gradients where
+    there are any.
+    """
     calls = {}
     for network, seed in product(settings.networks, settings.seeds):
         by_them = [MLP] if gradients and set(NETWORKS[network]) <= {"relu", "tanh"} else []
         for method in (*settings.methods, *by_them):
-            calls[network, method, seed] = delayed(learn)(network, method, seed, settings.budget, settings.width)
+            calls[network, method, seed] = delayed(learn)(
+                network, method, seed, settings.budget, settings.width
+            )
     return {"runs": (["network", "method", "seed"], calls)}
 
 
@@ -234,30 +303,40 @@ RECORDED = {
 
 
 def judged() -> pd.DataFrame:
-    """Return the recorded searches by which the reading is judged, the network's last one with its loss as the best.
+    """Return the recorded searches by which the reading is judged, the network's last one with its
+    loss as the best.
 
     Its own are of a later run than those of other methods.
     """
     pairs = ("preset_judged", "preset_again"), ("preset_networks", "preset_again_network")
     runs, networks = (pd.concat(map(read_recorded, names)) for names in pairs)
-    network = networks[(networks["mark"] > 0) & (networks["method"] != MLP)].rename(columns={"loss": "best"})
+    network = networks[(networks["mark"] > 0) & (networks["method"] != MLP)].rename(
+        columns={"loss": "best"}
+    )
     both = pd.concat([runs, network.assign(problem="network, 19,210 weights")])
     both = both[both["method"] != FORMER]
     return both.assign(problem=both["problem"].str.replace(BBOB, "BBOB F"))
 
 
 def wrong(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the percentage of wrong test images by network and method, "start" among them, with 95 % intervals."""
+    """Return the percentage of wrong test images by network and method, "start" among them, with 95
+    % intervals.
+    """
     start = runs[(runs["mark"] == 0) & (runs["method"] == "lea-mvd")].assign(method="start")
     ends = pd.concat([start, runs[runs["mark"] > 0]])
     return summarize(ends.assign(wrong=100 * ends["test_error"]), "wrong", ["network", "method"])
 
 
 def learns(runs: pd.DataFrame) -> dict[str, Effect]:
-    """Test for each network whether LEA-MVD ends below half of the start's share of wrong test images (C14)."""
+    """Test for each network whether LEA-MVD ends below half of the start's share of wrong test
+    images (C14).
+    """
     tests = {}
     for network, run in runs[runs["method"] == "lea-mvd"].groupby("network", sort=False):
-        start, end = (run[run["mark"] == mark].set_index("seed")["test_error"] for mark in sorted(run["mark"].unique()))
+        start, end = (
+            run[run["mark"] == mark].set_index("seed")["test_error"]
+            for mark in sorted(run["mark"].unique())
+        )
         tests[str(network)] = paired(end, start, upper=0.5)
     return tests
 
@@ -265,10 +344,15 @@ def learns(runs: pd.DataFrame) -> dict[str, Effect]:
 def scores(table: pd.DataFrame) -> pd.Series:
     """Return how far methods come, over problems and marks with equal weights, the best one first.
 
-    A score is the ratio of the best value to its geometric mean over all methods, in the geometric mean over problems,
-    marks and seeds: below 1 a method is better than most.
+    A score is the ratio of the best value to its geometric mean over all methods, in the geometric
+    mean over problems, marks and seeds: below 1 a method is better than most.
     """
-    logs = np.log(table["best"]).groupby([table[name] for name in ("method", "problem", "mark")]).mean().unstack(0)
+    logs = (
+        np.log(table["best"])
+        .groupby([table[name] for name in ("method", "problem", "mark")])
+        .mean()
+        .unstack(0)
+    )
     return np.exp(logs.sub(logs.mean(axis=1), axis=0).mean()).sort_values().rename("score")
 
 
@@ -280,20 +364,29 @@ EDGES = 0.03, 60.0  # of a figure: beyond them lie only searches that are far be
 def _look(method: str) -> dict[str, Any]:
     """Return the look of a method's markers, which are open where it has settings of its own."""
     look = method_look(method) if method != MLP else {"color": BLUE}
-    marker = {"marker": MARKERS[trainer_of(method)], "markersize": 5, "linestyle": "", "label": named(method)}
+    marker = {
+        "marker": MARKERS[trainer_of(method)],
+        "markersize": 5,
+        "linestyle": "",
+        "label": named(method),
+    }
     return look | marker | {"fillstyle": "none" if ":" in method else "full"}
 
 
 @styled
 def plot_networks(table: pd.DataFrame) -> Figure:
-    """Plot the percentages of `wrong`: a column for each network, a marker for each method, a line at the start."""
+    """Plot the percentages of `wrong`: a column for each network, a marker for each method, a line
+    at the start.
+    """
     names = list(table["network"].unique())
     methods = [method for method in table["method"].unique() if method != "start"]
     figure, ((ax,),) = panels(1, 1, height=4.2)
     for method, rows in table.groupby("method", sort=False):
         places = rows["network"].map(names.index)
         if method == "start":
-            ax.hlines(rows["mean"], places - 0.4, places + 0.4, color="k", linewidth=1, label="start")
+            ax.hlines(
+                rows["mean"], places - 0.4, places + 0.4, color="k", linewidth=1, label="start"
+            )
         else:
             places = places + 0.15 * (methods.index(method) - (len(methods) - 1) / 2)
             ax.errorbar(places, rows["mean"], error_bars(rows), **_look(method))
@@ -315,15 +408,28 @@ def plot_judged(table: pd.DataFrame) -> Figure:
     for j in range(0, len(problems), 2):
         ax.axhspan(j - 0.5, j + 0.5, color="0.95", zorder=0)
     for method, rows in table.groupby("method", sort=False):
-        places = rows["problem"].map(problems.index) + 0.7 * ((methods.index(method) + 0.5) / len(methods) - 0.5)
+        places = rows["problem"].map(problems.index) + 0.7 * (
+            (methods.index(method) + 0.5) / len(methods) - 0.5
+        )
         inside = rows["ratio"].between(*EDGES)
-        ax.errorbar(rows["ratio"][inside], places[inside], xerr=error_bars(rows[inside], "ratio"), **_look(method))
+        ax.errorbar(
+            rows["ratio"][inside],
+            places[inside],
+            xerr=error_bars(rows[inside], "ratio"),
+            **_look(method),
+        )
         for edge, marker in zip(EDGES, "<>", strict=True):
             for place in places[~inside & ((rows["ratio"] < 1) == (marker == "<"))]:
-                ax.plot(edge, place, **_look(method) | {"marker": marker, "label": "", "clip_on": False})
+                ax.plot(
+                    edge, place, **_look(method) | {"marker": marker, "label": "", "clip_on": False}
+                )
     ax.axvline(1, color="k", linewidth=0.8)
     log_scale(ax, "x")
     ax.set_yticks(range(len(problems)), problems)
-    ax.set(xlabel="best value over the recommended reading's", xlim=EDGES, ylim=(len(problems) - 0.5, -0.5))
+    ax.set(
+        xlabel="best value over the recommended reading's",
+        xlim=EDGES,
+        ylim=(len(problems) - 0.5, -0.5),
+    )
     legend(figure, ncols=2)
     return figure

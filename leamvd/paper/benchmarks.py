@@ -1,4 +1,6 @@
-"""Searches of several sections, on test functions and of a first RBM; what LEA-MVD's two directions do in a search."""
+"""Searches of several sections, on test functions and of a first RBM; what LEA-MVD's two directions
+do in a search.
+"""
 
 import dataclasses
 import math
@@ -31,7 +33,9 @@ from .study_methods import Method
 
 @dataclasses.dataclass(frozen=True)
 class Function:
-    """A test function whose optimum is moved with each seed, see `leamvd.data.functions.problem`."""
+    """A test function whose optimum is moved with each seed, see
+    `leamvd.data.functions.problem`.
+    """
 
     name: str
     n_var: int
@@ -65,7 +69,9 @@ class Moved(Function):
 
 @dataclasses.dataclass(frozen=True)
 class FirstRBM:
-    """The mean-field error of a first layer on images, from one epoch of contrastive divergence on."""
+    """The mean-field error of a first layer on images, from one epoch of
+    contrastive divergence on.
+    """
 
     name: str
     images: Images
@@ -88,32 +94,43 @@ class FirstRBM:
 
 
 Problem = Function | FirstRBM
-MARKS = (0.5, 1, 2, 5, 10, 20, 50, 100)  # evaluations for each variable after which searches are looked at
+# evaluations for each variable after which searches are looked at
+MARKS = (0.5, 1, 2, 5, 10, 20, 50, 100)
 
 
 def start(
     problem: Problem, trainer: str, training: Training, reading: Reading, seed: int, budget: int
 ) -> tuple[Optimizer, Objective]:
-    """Return an optimizer before its first generation, and the objective; the budget counts evaluations.
+    """Return an optimizer before its first generation, and the objective; the budget counts
+    evaluations.
 
-    Of `training`, sigma0, x0 and n_elite act; of `reading` all but n_gen, and the population size alone on baselines.
+    Of `training`, sigma0, x0 and n_elite act; of `reading` all but n_gen, and the population size
+    alone on baselines.
     """
     x0, objective = problem.start(seed)
-    options: dict[str, Any] = {"sigma0": problem.scale * training.sigma0, "population_size": reading.population_size}
+    options: dict[str, Any] = {
+        "sigma0": problem.scale * training.sigma0,
+        "population_size": reading.population_size,
+    }
     if trainer in STRATEGIES:
         return STRATEGIES[trainer](x0, **options, n_gen=budget, seed=seed), objective
     if trainer == "lea-mvd":
         options |= {"n_elite": training.n_elite, "reading": reading}
-    within = {"n_var": problem.n_var, "bounds": (-functions.LIMIT, functions.LIMIT)}  # initialization (A)
+    # initialization (A)
+    within = {"n_var": problem.n_var, "bounds": (-functions.LIMIT, functions.LIMIT)}
     if training.x0 != "none":
         options |= {"x0": x0}
     else:
-        options = {name: value for name, value in options.items() if name not in unused_without_x0(trainer)} | within
+        options = {
+            name: value for name, value in options.items() if name not in unused_without_x0(trainer)
+        } | within
     return optimizer(trainer, **options, n_gen=budget, seed=seed), objective
 
 
 def generations(opt: Optimizer, objective: Objective, budget: float = math.inf) -> Iterator[Any]:
-    """Yield an optimizer after each of its generations, until it stops or the next one would exceed the budget."""
+    """Yield an optimizer after each of its generations, until it stops or the next one would exceed
+    the budget.
+    """
     while not opt.stop() and opt.nfev + opt.n_candidates <= budget:
         X = opt.ask()
         opt.tell(X, objective(X))
@@ -121,9 +138,15 @@ def generations(opt: Optimizer, objective: Objective, budget: float = math.inf) 
 
 
 def search(
-    problem: Problem, trainer: str, training: Training, reading: Reading, seed: int, marks: tuple[float, ...]
+    problem: Problem,
+    trainer: str,
+    training: Training,
+    reading: Reading,
+    seed: int,
+    marks: tuple[float, ...],
 ) -> Result:
-    """Return the best value after so many evaluations for each variable, a row for each mark, see `start`.
+    """Return the best value after so many evaluations for each variable, a row for each mark, see
+    `start`.
 
     It is that of the last generation that ends by then.
     """
@@ -137,7 +160,9 @@ def search(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Methods on problems; each problem has the evaluations for each variable after which searches are looked at."""
+    """Methods on problems; each problem has the evaluations for each variable after which searches
+    are looked at.
+    """
 
     problems: dict[Problem, tuple[float, ...]]
     methods: tuple[str, ...]
@@ -146,52 +171,73 @@ class Comparison:
     def plan(self) -> Plan:
         """Return the plan of one table, "runs"."""
         calls = {}
-        for (problem, marks), text, seed in product(self.problems.items(), self.methods, self.seeds):
+        for (problem, marks), text, seed in product(
+            self.problems.items(), self.methods, self.seeds
+        ):
             method, base = Method.parse(text), Reading()
             if method.trainer in STRATEGIES:
                 base = Reading(population_size=usual_population_size(method.trainer, problem.n_var))
             settings = method.training(Training()), method.reading(base)
-            calls[str(problem), text, seed] = delayed(search)(problem, method.trainer, *settings, seed, marks)
+            calls[str(problem), text, seed] = delayed(search)(
+                problem, method.trainer, *settings, seed, marks
+            )
         return {"runs": (["problem", "method", "seed"], calls)}
 
 
 def against(table: pd.DataFrame, method: str) -> pd.DataFrame:
     """Compare the best values at each problem's last mark with those of one method, paired by seed.
 
-    `best` and `own` are geometric means, `own` that of the one method; p tests whether their ratio is below 1: with ten
-    pairs no two-sided test could be significant among so many.
+    `best` and `own` are geometric means, `own` that of the one method; p tests whether their ratio
+    is below 1: with ten pairs no two-sided test could be significant among so many.
     """
     ends = last(table, "mark")
     others = [(other, method) for other in ends["method"].unique() if other != method]
     rows = compared(ends, "best", others, by=["problem"], upper=1)
-    best = summarize(ends, "best", ["problem", "method"], geometric=True).set_index(["problem", "method"])["mean"]
+    best = summarize(ends, "best", ["problem", "method"], geometric=True).set_index(
+        ["problem", "method"]
+    )["mean"]
     for name, column in (("best", "method"), ("own", "baseline")):
         rows = rows.join(best.rename(name), on=["problem", column])
     return rows[["problem", "method", "runs", "best", "own", "ratio", "low", "high", "p"]]
 
 
 def moved(table: pd.DataFrame) -> pd.DataFrame:
-    """Return for each method, problem and mark how many times as high it ends where the problem is moved, `ratio`."""
+    """Return for each method, problem and mark how many times as high it ends where the problem is
+    moved, `ratio`.
+    """
     there = table["problem"].str.endswith(end := f", moved by {Moved.by:g}").rename("moved")
     problem = table["problem"].str.removesuffix(end)
     both = problem.isin(problem[there])
-    means = np.log(table["best"][both]).groupby([table["method"], problem, table["mark"], there]).mean().unstack()
+    means = (
+        np.log(table["best"][both])
+        .groupby([table["method"], problem, table["mark"], there])
+        .mean()
+        .unstack()
+    )
     return np.exp(means[True] - means[False]).rename("ratio").reset_index()
 
 
 def cosine(a: np.ndarray, b: np.ndarray) -> float:
-    """Return the cosine of the angle, to nine decimals: what rounding leaves is not shown; a zero vector has none."""
+    """Return the cosine of the angle, to nine decimals: what rounding leaves is not shown; a zero
+    vector has none.
+    """
     length = float(np.linalg.norm(a)) * float(np.linalg.norm(b))
     return round(float(np.sum(a * b)) / length, 9) + 0.0 if length > 0 else math.nan
 
 
 def directions(state: State) -> dict[str, float]:
-    """Return beta_2, the lengths of P and C_ani, their cosine, and C_ani's share of the lengths of both parts of v.
+    """Return beta_2, the lengths of P and C_ani, their cosine, and C_ani's share of the lengths of
+    both parts of v.
 
     The parts are beta_2 P and (1 - beta_2) |mu_ani| C_ani (Eq. 4).
     """
     P, C = state.path.astype(np.float64), state.descent.astype(np.float64)
     path, descent = float(np.linalg.norm(P)), float(np.linalg.norm(C))
     parts = state.beta2 * path, (1 - state.beta2) * abs(state.descent_mean) * descent
-    row = {"beta2": state.beta2, "path_length": path, "descent_length": descent, "descent_path": cosine(C, P)}
+    row = {
+        "beta2": state.beta2,
+        "path_length": path,
+        "descent_length": descent,
+        "descent_path": cosine(C, P),
+    }
     return row | {"descent_share": parts[1] / sum(parts) if any(parts) else math.nan}

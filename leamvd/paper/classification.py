@@ -1,7 +1,8 @@
 """Section 8: whether LEA-MVD pre-trains better than contrastive divergence.
 
-A network that starts from a stack of RBMs is fine-tuned to classify digits (claim C15). Beside its test error stand
-linear probes of each layer's features, and the likelihood of test images under the first RBM.
+A network that starts from a stack of RBMs is fine-tuned to classify digits (claim C15). Beside its
+test error stand linear probes of each layer's features, and the likelihood of test images under the
+first RBM.
 """
 
 import dataclasses
@@ -33,8 +34,10 @@ from .words import named
 
 # ---- settings
 
-GLOROT = "glorot"  # random weights with the standard deviation sqrt(2 / (n_in + n_out)) in each layer
-RANDOM = "random-"  # how methods are named that are random weights, before their scale; "random" is random search
+# random weights with the standard deviation sqrt(2 / (n_in + n_out)) in each layer
+GLOROT = "glorot"
+# how methods are named that are random weights, before their scale; "random" is random search
+RANDOM = "random-"
 BATCHES = 5  # of the chains behind a log-likelihood
 _CHAINS, _BITS = 2, 3  # what random numbers are drawn for; fine-tuning's are 1
 
@@ -58,9 +61,15 @@ class Settings(Study):
         stds: list[str | float] = []
         for scale in self.scales:
             try:
-                std = scale if scale == GLOROT else checks.real("scales", checks.decimal(scale), at_least=0)
+                std = (
+                    scale
+                    if scale == GLOROT
+                    else checks.real("scales", checks.decimal(scale), at_least=0)
+                )
             except ValueError:
-                raise ValueError(f"scales must be numbers >= 0 or {GLOROT!r}, got {scale!r}") from None
+                raise ValueError(
+                    f"scales must be numbers >= 0 or {GLOROT!r}, got {scale!r}"
+                ) from None
             stds.append(std)
         checks.several("scales", stds, different=True)
         checks.integer("epochs", self.epochs, at_least=1)
@@ -70,21 +79,32 @@ class Settings(Study):
         checks.integer("n_temperatures", self.n_temperatures, at_least=1)
 
     def on_disk(self) -> Self:
-        """Return the study of the images that are on this machine; fewer than three classes are an error."""
+        """Return the study of the images that are on this machine; fewer than three classes are an
+        error.
+        """
         known = super().on_disk()
         labels = known.images.load(self.training.dtype).train_labels
-        checks.integer("classes of the data set", len(np.unique(labels)), at_least=3)  # two share one output unit
+        # two share one output unit
+        checks.integer("classes of the data set", len(np.unique(labels)), at_least=3)
         return known
 
 
 PAPER = Settings(images=Images(dataset="mnist"), seeds=tuple(range(30)))
 PROFILES = {
-    "quick": Settings(seeds=(0, 1), epochs=40, n_chains=20, n_temperatures=100).changed(dtype="float64", n_gen=20),
+    "quick": (
+        Settings(seeds=(0, 1), epochs=40, n_chains=20, n_temperatures=100).changed(
+            dtype="float64", n_gen=20
+        )
+    ),
     "paper": PAPER,
     "controls": PAPER.changed(methods=(ONE_EPOCH,), scales=()),
     "paper-28x28": PAPER.changed(side=28, layers=(500, 500, 2000), seeds=tuple(range(12))),
 }
-ARCHIVE = {"paper": "classification", "controls": "classification_controls", "paper-28x28": "classification_28x28"}
+ARCHIVE = {
+    "paper": "classification",
+    "controls": "classification_controls",
+    "paper-28x28": "classification_28x28",
+}
 
 
 class Tables(NamedTuple):
@@ -96,16 +116,28 @@ class Tables(NamedTuple):
     mistakes: pd.DataFrame  # test images that fine-tuned networks get wrong, not of random weights
 
 
-def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int = 1, **changes: Any) -> Tables:
-    """Return the tables of a profile: what is recorded of both sizes of images, or what is computed here."""
+def tables(
+    profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int = 1, **changes: Any
+) -> Tables:
+    """Return the tables of a profile: what is recorded of both sizes of images, or what is computed
+    here.
+    """
     if profile == "recorded":
         results.refuse(changes)
-        parts = ([read_recorded(name, table) for name in ARCHIVE.values()] for table in Tables._fields[:3])
+        parts = (
+            [read_recorded(name, table) for name in ARCHIVE.values()]
+            for table in Tables._fields[:3]
+        )
         measured = [pd.concat(rows, ignore_index=True) for rows in parts]
         small, large = (read_recorded(name) for name in ("mistakes", "mistakes_28x28"))
         same = large["method"].eq(ONE_EPOCH)  # at 28x28 pixels no search left its start solution
-        return Tables(*measured, pd.concat([small, large, large[same].assign(method="lea-mvd")], ignore_index=True))
-    return Tables(**results.tables(planned(profile, **changes), folder, n_jobs=n_jobs, label="classification"))
+        return Tables(
+            *measured,
+            pd.concat([small, large, large[same].assign(method="lea-mvd")], ignore_index=True),
+        )
+    return Tables(
+        **results.tables(planned(profile, **changes), folder, n_jobs=n_jobs, label="classification")
+    )
 
 
 def planned(profile: str, **changes: Any) -> Plan:
@@ -117,7 +149,9 @@ def planned(profile: str, **changes: Any) -> Plan:
 
 
 def random_stack(sizes: tuple[int, ...], scale: str, dtype: str, seed: int) -> Result:
-    """Return a stack with weights N(0, scale) and zero biases, that which CD of the same seed would start from."""
+    """Return a stack with weights N(0, scale) and zero biases, that which CD of the same seed would
+    start from.
+    """
     stds = []
     for n_in, n_out in pairwise(sizes):
         stds.append(float(np.sqrt(2 / (n_in + n_out))) if scale == GLOROT else float(scale))
@@ -125,17 +159,25 @@ def random_stack(sizes: tuple[int, ...], scale: str, dtype: str, seed: int) -> R
 
 
 def normal_stack(sizes: Sequence[int], stds: Sequence[float], dtype: str, seed: int) -> Result:
-    """Return a stack with normal weights of a standard deviation for each layer, and zero biases."""
+    """Return a stack with normal weights of a standard deviation for each
+    layer, and zero biases.
+    """
     arrays = {}
     for layer, (n_in, n_out) in enumerate(pairwise(sizes), start=1):
         nothing = np.zeros((1, n_in), dtype)
-        rbm = ContrastiveDivergence(nothing, n_out, weight_scale=stds[layer - 1], seed=layer_seed(seed, layer)).rbm
+        rbm = ContrastiveDivergence(
+            nothing, n_out, weight_scale=stds[layer - 1], seed=layer_seed(seed, layer)
+        ).rbm
         arrays |= {f"{name}{layer}": values for name, values in rbm._asdict().items()}
     return Result(pd.DataFrame({"std": stds}), arrays)
 
 
-def fine_tuned(stack: Result, images: Images, dtype: str, seed: int, epochs: int, tuning_rate: float) -> Result:
-    """Return test error and loss after each epoch, and what the last network names the test images."""
+def fine_tuned(
+    stack: Result, images: Images, dtype: str, seed: int, epochs: int, tuning_rate: float
+) -> Result:
+    """Return test error and loss after each epoch, and what the last network
+    names the test images.
+    """
     data, rows, began = images.load(dtype), [], time.perf_counter()
     training = {"epochs": epochs, "tuning_rate": tuning_rate, "seed": seed}
     for classifier, loss in fine_tune(rbms(stack), data.train, data.train_labels, **training):
@@ -143,7 +185,9 @@ def fine_tuned(stack: Result, images: Images, dtype: str, seed: int, epochs: int
             named = classifier.predict(data.test)
         wrong = float(np.mean(named != data.test_labels))
         rows.append((len(rows) + 1, wrong, loss, time.perf_counter() - began))
-    return Result(pd.DataFrame(rows, columns=["epoch", "test_error", "loss", "seconds"]), {"named": named})
+    return Result(
+        pd.DataFrame(rows, columns=["epoch", "test_error", "loss", "seconds"]), {"named": named}
+    )
 
 
 def mistakes(tuned: Result, images: Images, dtype: str) -> Result:
@@ -153,11 +197,15 @@ def mistakes(tuned: Result, images: Images, dtype: str) -> Result:
     return Result(pd.DataFrame({"image": wrong, "named": named[wrong]}))
 
 
-def likelihoods(stack: Result, images: Images, dtype: str, seed: int, n_chains: int, n_temperatures: int) -> Result:
-    """Return the log-likelihood of test images under the first layer, by annealed importance sampling in `BATCHES`.
+def likelihoods(
+    stack: Result, images: Images, dtype: str, seed: int, n_chains: int, n_temperatures: int
+) -> Result:
+    """Return the log-likelihood of test images under the first layer, by annealed importance
+    sampling in `BATCHES`.
 
-    Images are binarized, each pixel being on with the probability of its gray level, by the same random numbers for
-    every stack. `independent` is what independent pixels find that are on as often as in training images.
+    Images are binarized, each pixel being on with the probability of its gray level, by the same
+    random numbers for every stack. `independent` is what independent pixels find that are on as
+    often as in training images.
     """
     data, rbm, began = images.load(dtype), rbms(stack)[0], time.perf_counter()
     base, rows, log_w = likelihood.base_rates(data.train), [], np.empty(0)
@@ -181,26 +229,36 @@ RUN = ["study", "method", "seed"]
 
 
 def plan(study: Settings) -> Plan:
-    """Return the plan of the section's `Tables`: of trained stacks, and but for mistakes of random weights."""
+    """Return the plan of the section's `Tables`: of trained stacks, and but for mistakes of random
+    weights.
+    """
     given, calls = (study.images, study.training.dtype), {name: {} for name in Tables._fields}
     sizes = study.images.side**2, *study.layers
-    for method, seed in product((*study.methods, *(f"{RANDOM}{scale}" for scale in study.scales)), study.seeds):
+    for method, seed in product(
+        (*study.methods, *(f"{RANDOM}{scale}" for scale in study.scales)), study.seeds
+    ):
         run, scale = (study.size, method, seed), method.removeprefix(RANDOM)
         if scale != method:
-            whole, first = (delayed(random_stack)(units, scale, given[1], seed) for units in (sizes, sizes[:2]))
+            whole, first = (
+                delayed(random_stack)(units, scale, given[1], seed) for units in (sizes, sizes[:2])
+            )
         else:
             whole, first = (stack(study, method, seed)[layer] for layer in (-1, 0))
         tuned = delayed(fine_tuned)(whole, *given, seed, study.epochs, study.tuning_rate)
         calls["runs"][run] = tuned
         calls["probes"][run] = delayed(probes)(whole, *given)
-        calls["likelihoods"][run] = delayed(likelihoods)(first, *given, seed, study.n_chains, study.n_temperatures)
+        calls["likelihoods"][run] = delayed(likelihoods)(
+            first, *given, seed, study.n_chains, study.n_temperatures
+        )
         if scale == method:
             calls["mistakes"][run] = delayed(mistakes)(tuned, *given)
     return {name: (RUN, labeled) for name, labeled in calls.items()}
 
 
 def _recorded(profile: str, *methods: str) -> Recorded:
-    """Return what is recorded of a profile: all tables but mistakes, or these alone, of the methods given."""
+    """Return what is recorded of a profile: all tables but mistakes, or these alone, of the methods
+    given.
+    """
     study = PROFILES[profile].changed(methods=methods or None, scales=() if methods else None)
 
     def planned() -> Plan:
@@ -220,16 +278,24 @@ RECORDED = {
 # ---- tables
 
 
-def over_test_images(wrong_images: pd.DataFrame, method: str, baseline: str, n_images: int) -> float:
-    """Return half the width of the 95 % interval of the log ratio of two test errors, over seeds and test images.
+def over_test_images(
+    wrong_images: pd.DataFrame, method: str, baseline: str, n_images: int
+) -> float:
+    """Return half the width of the 95 % interval of the log ratio of two test errors, over seeds
+    and test images.
 
-    Both are random and crossed, see `components`. Of so many images those that a network of a seed gets wrong are
-    listed. The ratio of mean errors is linearized: each image counts with its share of either. NaN for one seed.
+    Both are random and crossed, see `components`. Of so many images those that a network of a seed
+    gets wrong are listed. The ratio of mean errors is linearized: each image counts with its share
+    of either. NaN for one seed.
     """
     shares = []
     for name in (method, baseline):
         listed = wrong_images[wrong_images["method"] == name].assign(wrong=1.0)
-        wrong = listed.pivot(index="image", columns="seed", values="wrong").reindex(range(n_images)).fillna(0.0)
+        wrong = (
+            listed.pivot(index="image", columns="seed", values="wrong")
+            .reindex(range(n_images))
+            .fillna(0.0)
+        )
         shares.append(wrong / wrong.to_numpy().mean())
     cells = (shares[0] - shares[1]).stack().rename("share").reset_index()
     if cells["share"].nunique() < 2 or cells["seed"].nunique() < 2:
@@ -241,7 +307,9 @@ def over_test_images(wrong_images: pd.DataFrame, method: str, baseline: str, n_i
 def classify_better(
     runs: pd.DataFrame, wrong_images: pd.DataFrame, method: str = "lea-mvd", baseline: str = "cd"
 ) -> dict[str, Effect]:
-    """Test by study whether a method's test errors are below another one's; intervals cover other test images too."""
+    """Test by study whether a method's test errors are below another one's; intervals cover other
+    test images too.
+    """
     effects = {}
     for study, ends in last(runs, "epoch").groupby("study", sort=False):
         errors = ends.pivot(index="seed", columns="method", values="test_error")
@@ -274,14 +342,18 @@ def plot_errors(bands: pd.DataFrame) -> Figure:
 
 @styled
 def plot_probes(table: pd.DataFrame) -> Figure:
-    """Plot test errors of linear probes, in percent, by the column layer, in which 0 is the images."""
+    """Plot test errors of linear probes, in percent, by the column layer, in
+    which 0 is the images.
+    """
     figure, axes = _panels(table, "test error of a linear probe, %")
     n_methods = table["method"].nunique()
     for ax, (_, rows) in zip(axes, table.groupby("study", sort=False), strict=True):
         for i, (method, points) in enumerate(rows.groupby("method", sort=False)):
             places = points["layer"] + 0.3 * (i / n_methods - 0.5)  # a little apart for each method
             look = {"marker": "o", "markersize": 4, "linewidth": 1} | _look(str(method), table)
-            ax.errorbar(places, points["mean"], error_bars(points), label=named(str(method)), **look)
+            ax.errorbar(
+                places, points["mean"], error_bars(points), label=named(str(method)), **look
+            )
         layers = sorted(rows["layer"].unique())
         ax.set_xticks(layers, ["pixels", *(f"RBM {layer}" for layer in layers[1:])])
         log_scale(ax, "y")
@@ -291,12 +363,16 @@ def plot_probes(table: pd.DataFrame) -> Figure:
 
 @styled
 def plot_likelihoods(table: pd.DataFrame, independent: pd.Series) -> Figure:
-    """Plot log-likelihoods of the first layers; a line is what `independent` pixels find, by study."""
+    """Plot log-likelihoods of the first layers; a line is what `independent`
+    pixels find, by study.
+    """
     figure, axes = _panels(table, "log-likelihood of a test image, nats")
     for ax, (study, rows) in zip(axes, table.groupby("study", sort=False), strict=True):
         for i, (method, point) in enumerate(rows.groupby("method", sort=False)):
             color = _look(str(method), table)["color"]
-            ax.errorbar([i], point["mean"], error_bars(point), color=color, marker="o", markersize=4)
+            ax.errorbar(
+                [i], point["mean"], error_bars(point), color=color, marker="o", markersize=4
+            )
         ax.axhline(independent[study], color="black", linewidth=0.8)
         ax.set_xticks(range(len(rows)), [*map(named, rows["method"])], rotation=20, ha="right")
         ax.set_xlim(-0.5, len(rows) - 0.5)

@@ -1,8 +1,9 @@
 """Section 6: what the error measures.
 
-What else than learning makes a reconstruction error small? A comparison has a control that the paper lacks: no search
-at all. Every layer gets k mini-batches of contrastive divergence, and is then left alone, searched, or trained on. With
-weights that win and know nothing, and both measures along a search.
+What else than learning makes a reconstruction error small? A comparison has a control that the
+paper lacks: no search at all. Every layer gets k mini-batches of contrastive divergence, and is
+then left alone, searched, or trained on. With weights that win and know nothing, and both measures
+along a search.
 """
 
 import dataclasses
@@ -37,22 +38,30 @@ START = "start"  # what mini-batches leave, with no search
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Started(Study):
-    """Searches that start from so many mini-batches in each layer; "cd" stands for the start alone, and for CD."""
+    """Searches that start from so many mini-batches in each layer; "cd" stands for the start alone,
+    and for CD.
+    """
 
     methods: tuple[str, ...] = ("cd",)
     inputs: tuple[str, ...] = ("own",)
     batches: tuple[int, ...] = BATCHES
-    probed: tuple[int, ...] = (10, 60, 200, 600)  # numbers of mini-batches whose uppermost features are probed
+    # numbers of mini-batches whose uppermost features are probed
+    probed: tuple[int, ...] = (10, 60, 200, 600)
     n_probes: int = 5  # seeds of these, the first ones
 
     def __post_init__(self) -> None:
         super().__post_init__()
         checks.choice("inputs", self.inputs, [("own",)])
         if len(self.layers) < 2:
-            raise ValueError(f"layers must be two or more, got {self.layers}: the uppermost one changes its features")
+            raise ValueError(
+                f"layers must be two or more, got {self.layers}: the uppermost one changes its"
+                " features"
+            )
         for name in ("batches", "probed"):
             values = checks.several(name, getattr(self, name), different=True)
-            object.__setattr__(self, name, tuple(checks.integer(name, value, at_least=1) for value in values))
+            object.__setattr__(
+                self, name, tuple(checks.integer(name, value, at_least=1) for value in values)
+            )
 
     def ends(self) -> "Started":
         """Return the same, of which errors are kept at the start and at the end."""
@@ -61,15 +70,18 @@ class Started(Study):
 
 PAPER = Started(images=Images(dataset="mnist"), seeds=tuple(range(10)))
 FEWER = PAPER.changed(n_images=6_000, probed=())
-LATER = FEWER.changed(batches=BATCHES[-1:])  # its 600 mini-batches are ten epochs, and momentum changes after five
+# its 600 mini-batches are ten epochs, and momentum changes after five
+LATER = FEWER.changed(batches=BATCHES[-1:])
 ALONE = (PAPER, FEWER, LATER.changed(momentum_epochs=10))
 SEARCHED = (
-    PAPER.changed(methods=("lea-mvd",), batches=BATCHES[:-1]),  # Section 3 has those that start from 600
+    # Section 3 has those that start from 600
+    PAPER.changed(methods=("lea-mvd",), batches=BATCHES[:-1]),
     PAPER.changed(methods=("lea-mvd:printed",), batches=(10, 60, 300), probed=()),
     PAPER.changed(methods=("cma-es",), batches=(30, 100, 300), probed=()),
     FEWER.changed(methods=("lea-mvd",), batches=BATCHES[:-1]),
 )
-LARGE = PAPER.changed(side=28, layers=(500, 500, 2000), seeds=(0, 1, 2), probed=())  # beside Section 4's CD
+# beside Section 4's CD
+LARGE = PAPER.changed(side=28, layers=(500, 500, 2000), seeds=(0, 1, 2), probed=())
 QUICK = Started(seeds=(0, 1), batches=(1, 3, 10, 30), probed=(3, 30), n_probes=1).changed(
     n_images=200, layers=(20, 20, 40), dtype="float64", n_gen=12
 )
@@ -84,24 +96,44 @@ class Tables(NamedTuple):
     pictures: pd.DataFrame  # digits that the first stacks give back
 
 
-def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int = 1, **changes: Any) -> Tables:
+def tables(
+    profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int = 1, **changes: Any
+) -> Tables:
     """Return the section's tables: what is recorded, or what is computed here."""
     if profile == "recorded":
         results.refuse(changes)
         names = ("few_updates", "few_updates_searched")
-        recorded = {table: [read_recorded(name, table) for name in names] for table in Tables._fields}
+        recorded = {
+            table: [read_recorded(name, table) for name in names] for table in Tables._fields
+        }
         whole = last(
-            read_recorded("mnist_7x7").query("method == 'lea-mvd' and inputs == 'own' and seed in @PAPER.seeds")
+            read_recorded("mnist_7x7").query(
+                "method == 'lea-mvd' and inputs == 'own' and seed in @PAPER.seeds"
+            )
         )
-        recorded["runs"].append(whole.assign(features="own", batches=BATCHES[-1], momentum_epochs=5))
-        return Tables(*(pd.concat(rows, join="inner", ignore_index=True) for rows in recorded.values()))
-    return Tables(**results.tables(planned(profile, **changes), folder, n_jobs=n_jobs, label="few mini-batches"))
+        recorded["runs"].append(
+            whole.assign(features="own", batches=BATCHES[-1], momentum_epochs=5)
+        )
+        return Tables(
+            *(pd.concat(rows, join="inner", ignore_index=True) for rows in recorded.values())
+        )
+    return Tables(
+        **results.tables(
+            planned(profile, **changes), folder, n_jobs=n_jobs, label="few mini-batches"
+        )
+    )
 
 
 def at_28x28() -> pd.DataFrame:
-    """Return the errors of starts alone at 28x28 pixels, and of CD with the same seeds, as `Tables.runs` has them."""
-    runs = read_recorded("mnist_28x28").query("method == 'cd' and inputs == 'own' and seed in @LARGE.seeds")
-    cd = last(runs).assign(features="own", batches=0, momentum_epochs=LARGE.training.momentum_epochs)
+    """Return the errors of starts alone at 28x28 pixels, and of CD with the same seeds, as
+    `Tables.runs` has them.
+    """
+    runs = read_recorded("mnist_28x28").query(
+        "method == 'cd' and inputs == 'own' and seed in @LARGE.seeds"
+    )
+    cd = last(runs).assign(
+        features="own", batches=0, momentum_epochs=LARGE.training.momentum_epochs
+    )
     return pd.concat([read_recorded("few_updates_28x28"), cd], join="inner", ignore_index=True)
 
 
@@ -123,18 +155,29 @@ def plan(studies: Sequence[Started]) -> Plan:
     for study in (one.known() for one in studies):
         images = study.images.n_images, study.training.momentum_epochs
         for (method, batches, seed), layers in stacks(study):
-            own = {(*images, "own", method, batches, i, seed): layer for i, layer in enumerate(layers, start=1)}
+            own = {
+                (*images, "own", method, batches, i, seed): layer
+                for i, layer in enumerate(layers, start=1)
+            }
             runs |= own | swapped(study, images, method, batches, seed, layers)
             stack_of = (*images, method, batches, seed)
-            if batches in (0, *study.probed) and seed in study.seeds[: study.n_probes] and study.probed:
-                probed[stack_of] = delayed(probes)(layers[-1], study.images, study.training.dtype, len(layers))
+            if (
+                batches in (0, *study.probed)
+                and seed in study.seeds[: study.n_probes]
+                and study.probed
+            ):
+                probed[stack_of] = delayed(probes)(
+                    layers[-1], study.images, study.training.dtype, len(layers)
+                )
             if seed == study.seeds[0]:
                 drawn[stack_of] = delayed(pictures)(layers[-1], study.images, study.training.dtype)
     return {"runs": (LABELS, runs), "probes": (OF_STACKS, probed), "pictures": (OF_STACKS, drawn)}
 
 
 def stacks(study: Started) -> Iterator[tuple[tuple[str, int, int], tuple[Call, ...]]]:
-    """Yield the stacks of a study by method, mini-batches and seed; CD's own first epochs have none."""
+    """Yield the stacks of a study by method, mini-batches and seed; CD's own first epochs have
+    none.
+    """
     whole, alone = study.ends(), dataclasses.replace(study, iterations=(0,))
     for method, seed in product(study.methods, study.seeds):
         if method == "cd":
@@ -147,7 +190,9 @@ def stacks(study: Started) -> Iterator[tuple[tuple[str, int, int], tuple[Call, .
 
 
 def starts_alone(study: Started) -> Plan:
-    """Return the plan of the starts of a study without CD's epochs: their errors, and pictures of the first seed."""
+    """Return the plan of the starts of a study without CD's epochs: their errors, and pictures of
+    the first seed.
+    """
     alone = dataclasses.replace(study.known(), iterations=(0,))
     images = alone.images.n_images, alone.training.momentum_epochs
     runs, drawn = {}, {}
@@ -167,12 +212,23 @@ def started(method: str, batches: int) -> str:
 
 
 def swapped(
-    study: Started, images: tuple[Any, ...], method: str, batches: int, seed: int, layers: tuple[Call, ...]
+    study: Started,
+    images: tuple[Any, ...],
+    method: str,
+    batches: int,
+    seed: int,
+    layers: tuple[Call, ...],
 ) -> dict[tuple[Any, ...], Call]:
-    """Return the uppermost layer of starts on the features of CD, and by CD on theirs; of other methods nothing."""
+    """Return the uppermost layer of starts on the features of CD, and by CD on theirs; of other
+    methods nothing.
+    """
     if method != START:
         return {}
-    alone, top, n_hidden = dataclasses.replace(study, iterations=(0,)), len(layers), study.layers[-1]
+    alone, top, n_hidden = (
+        dataclasses.replace(study, iterations=(0,)),
+        len(layers),
+        study.layers[-1],
+    )
     below = stack(study.ends(), "cd", seed)[-2]
     untrained = layer_call(alone, started("lea-mvd", batches), n_hidden, seed, below)
     trained = layer_call(study.ends(), "cd", n_hidden, seed, layers[-2])
@@ -190,7 +246,8 @@ RECORDED = {
 
 # ---- tables of starts
 
-OWN = ["n_images", "momentum_epochs", "method", "batches", "layer"]  # what seeds on own inputs share
+# what seeds on own inputs share
+OWN = ["n_images", "momentum_epochs", "method", "batches", "layer"]
 MEASURES = {
     "error": "error / CD's",
     "sampled": "sampled error / CD's",
@@ -203,40 +260,57 @@ MEASURES = {
 def over_cd(runs: pd.DataFrame) -> pd.DataFrame:
     """Return last errors on own inputs over those of CD with the same seed, a row for each run.
 
-    `error`, by mean field, is the product of `features`, the constant image's error over that on CD's inputs, and
-    `learning`, which is the `ratio` to the constant image's error over CD's ratio. `sampled` is the sampled error.
+    `error`, by mean field, is the product of `features`, the constant image's error over that on
+    CD's inputs, and `learning`, which is the `ratio` to the constant image's error over CD's ratio.
+    `sampled` is the sampled error.
     """
     ends = last(runs).query("features == 'own'")
     ends = ends.rename(columns={"mean_field": "error", "mean_field_ratio": "ratio"})
     alike = ["n_images", "momentum_epochs", "layer", "seed"]
-    cd = ends[ends["method"] == "cd"].set_index(alike)[["error", "sampled", "ratio"]].add_suffix(" of cd")
+    cd = (
+        ends[ends["method"] == "cd"]
+        .set_index(alike)[["error", "sampled", "ratio"]]
+        .add_suffix(" of cd")
+    )
     rows = ends.join(cd, on=alike)
     rows = rows.assign(sampled=rows["sampled"] / rows["sampled of cd"])
-    rows = rows.assign(error=rows["error"] / rows["error of cd"], learning=rows["ratio"] / rows["ratio of cd"])
+    rows = rows.assign(
+        error=rows["error"] / rows["error of cd"], learning=rows["ratio"] / rows["ratio of cd"]
+    )
     return rows.assign(features=rows["error"] / rows["learning"])[[*OWN, "seed", *MEASURES]]
 
 
 def by_batches(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return geometric means of `MEASURES` with their intervals, and the percentage of seeds with errors below CD's."""
+    """Return geometric means of `MEASURES` with their intervals, and the percentage of seeds with
+    errors below CD's.
+    """
     groups = rows.assign(below=100.0 * (rows["error"] < 1)).groupby(OWN, sort=False)
     table = groups.agg(runs=("seed", "count"), below=("below", "mean"))
     for name in MEASURES:
         ends = summarize(rows, name, OWN, geometric=True).set_index(OWN)[["mean", "low", "high"]]
         table = table.join(ends.set_axis([name, f"{name} low", f"{name} high"], axis=1))
-    return table.rename(index={START: "no search"}).reset_index().sort_values("method", kind="stable")
+    return (
+        table.rename(index={START: "no search"}).reset_index().sort_values("method", kind="stable")
+    )
 
 
 def mechanism(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return what the conditions of the mechanism are about: factors for the uppermost RBM of the start alone.
+    """Return what the conditions of the mechanism are about: factors for the uppermost RBM of the
+    start alone.
 
-    They are geometric means over seeds of its error and its ratio over CD's, of how the features of CD and training by
-    CD change its error, and of the error on fewer images over that on all.
+    They are geometric means over seeds of its error and its ratio over CD's, of how the features of
+    CD and training by CD change its error, and of the error on fewer images over that on all.
     """
     ends = last(runs)
-    ends = ends[(ends["layer"] == ends["layer"].max()) & (ends["momentum_epochs"] == ends["momentum_epochs"].min())]
+    ends = ends[
+        (ends["layer"] == ends["layer"].max())
+        & (ends["momentum_epochs"] == ends["momentum_epochs"].min())
+    ]
     names = ["n_images", "features", "method", "batches", "seed"]
     logs = np.log(
-        ends.assign(error=ends["mean_field"] / ends["n_images"]).set_index(names)[["error", "mean_field_ratio"]]
+        ends.assign(error=ends["mean_field"] / ends["n_images"]).set_index(names)[
+            ["error", "mean_field_ratio"]
+        ]
     )
     (errors, ratios), images = (logs[name].unstack("seed") for name in logs), ends["n_images"]
     alone, cd = (images.max(), "own", START), (images.max(), "own", "cd", 0)
@@ -253,8 +327,11 @@ def mechanism(runs: pd.DataFrame) -> pd.DataFrame:
 # ---- weights that win by the reconstruction error for nothing
 
 
-def collapsed(first: RBMParameters, scale: float, V: np.ndarray, n_hidden: int) -> list[RBMParameters]:
-    """Return RBM 1 with its weights times `scale`, and an RBM 2 that knows the mean of what this makes of `V`.
+def collapsed(
+    first: RBMParameters, scale: float, V: np.ndarray, n_hidden: int
+) -> list[RBMParameters]:
+    """Return RBM 1 with its weights times `scale`, and an RBM 2 that knows the mean of what this
+    makes of `V`.
 
     The weights of RBM 2 are zero, its visible biases the logits of the mean.
     """
@@ -264,18 +341,22 @@ def collapsed(first: RBMParameters, scale: float, V: np.ndarray, n_hidden: int) 
 
 
 def bound(first: RBMParameters, scale: float, V: np.ndarray) -> float:
-    """Return what the error of the collapsed RBM 2 cannot exceed, per image: scale^2 / 16 trace(W^T Cov(v) W)."""
+    """Return what the error of the collapsed RBM 2 cannot exceed, per image: scale^2 / 16 trace(W^T
+    Cov(v) W).
+    """
     return float(scale**2 / 16 * (V @ first.W).var(axis=0).sum())
 
 
 def collapse(
     data: Dataset, first: RBMParameters, scales: Sequence[float], n_hidden: int, *, epochs: int
 ) -> pd.DataFrame:
-    """Return what comes of making RBM 1's weights smaller, for RBM 2 and for what the features are good for.
+    """Return what comes of making RBM 1's weights smaller, for RBM 2 and for what the features are
+    good for.
 
-    A row for each scale has, per image, the `error` of the collapsed RBM 2, its `bound`, and the `cd error` of another
-    RBM 2 that so many epochs of contrastive divergence have trained on the same features; and the percentage of test
-    images that a `probe` gets wrong: by the features of RBM 1, `wrong`, and of the collapsed RBM 2, `wrong above`.
+    A row for each scale has, per image, the `error` of the collapsed RBM 2, its `bound`, and the
+    `cd error` of another RBM 2 that so many epochs of contrastive divergence have trained on the
+    same features; and the percentage of test images that a `probe` gets wrong: by the features of
+    RBM 1, `wrong`, and of the collapsed RBM 2, `wrong above`.
     """
     rows = []
     for scale in scales:
@@ -284,11 +365,15 @@ def collapse(
         cd = ContrastiveDivergence(H, n_hidden, seed=0)
         for _ in range(epochs):
             cd.epoch()
-        error, trained = (reconstruction_errors(rbm, H, seed=0).mean_field / len(H) for rbm in (upper, cd.rbm))
+        error, trained = (
+            reconstruction_errors(rbm, H, seed=0).mean_field / len(H) for rbm in (upper, cd.rbm)
+        )
         features = (H, T), tuple(map(upper.hidden_given_visible, (H, T)))
         wrong = [100 * probe(V, data.train_labels, W, data.test_labels)[1] for V, W in features]
         rows.append((scale, error, bound(first, scale, data.train), trained, *wrong))
-    return pd.DataFrame(rows, columns=["scale", "error", "bound", "cd error", "wrong", "wrong above"])
+    return pd.DataFrame(
+        rows, columns=["scale", "error", "bound", "cd error", "wrong", "wrong above"]
+    )
 
 
 # ---- both measures along a search
@@ -297,11 +382,15 @@ def collapse(
 def paths(runs: pd.DataFrame) -> pd.DataFrame:
     """Return both measures over the run as ratios to the constant image's error: means over runs.
 
-    Contrastive divergence begins with its first epoch, which is where the optimizers start; its random weights are off
-    any scale.
+    Contrastive divergence begins with its first epoch, which is where the optimizers start; its
+    random weights are off any scale.
     """
     shown = runs[(runs["iteration"] > 0) | ~runs["method"].str.startswith("cd")]
-    return shown.groupby([*GROUP, "iteration"], sort=False)[["mean_field_ratio", "sampled_ratio"]].mean().reset_index()
+    return (
+        shown.groupby([*GROUP, "iteration"], sort=False)[["mean_field_ratio", "sampled_ratio"]]
+        .mean()
+        .reset_index()
+    )
 
 
 # ---- figures
@@ -309,7 +398,9 @@ def paths(runs: pd.DataFrame) -> pd.DataFrame:
 
 @styled
 def plot_starts(table: pd.DataFrame) -> Figure:
-    """Plot `by_batches`: errors over CD's, and over the constant image's, against mini-batches; a line a method."""
+    """Plot `by_batches`: errors over CD's, and over the constant image's, against mini-batches; a
+    line a method.
+    """
     layers = sorted(set(table["layer"]) - {1})
     figure, axes = panels(2, len(layers), height=5.2, sharex=True, sharey="row")
     for (method, layer), rows in table[table["layer"] > 1].groupby(["method", "layer"], sort=False):
@@ -321,7 +412,16 @@ def plot_starts(table: pd.DataFrame) -> Figure:
             else:
                 line = rows.rename(columns={f"{name} low": "low", f"{name} high": "high"})
                 style = method_look(method)["linestyle"] if ":" in method else "-"
-                band(ax, line, "batches", name, color=color, linestyle=style, marker=".", label=named(method))
+                band(
+                    ax,
+                    line,
+                    "batches",
+                    name,
+                    color=color,
+                    linestyle=style,
+                    marker=".",
+                    label=named(method),
+                )
     for ax in axes.flat:
         log_scale(ax, "xy")
     for ax in axes[1]:
@@ -337,9 +437,13 @@ def plot_starts(table: pd.DataFrame) -> Figure:
 def plot_paths(table: pd.DataFrame, ends: pd.DataFrame) -> Figure:
     """Plot the two ratios of `paths` against each other over the run.
 
-    A method's line starts with an open marker and ends with a filled one, which has the intervals of `ends`.
+    A method's line starts with an open marker and ends with a filled one, which has the intervals
+    of `ends`.
     """
-    measures, at = ["mean_field_ratio", "sampled_ratio"], ends.set_index(["inputs", "layer", "method", "measure"])
+    measures, at = (
+        ["mean_field_ratio", "sampled_ratio"],
+        ends.set_index(["inputs", "layer", "method", "measure"]),
+    )
     kinds, numbers = list(table["inputs"].unique()), sorted(table["layer"].unique())
     figure, axes = panels(len(numbers), len(kinds), height=1.3 + 2.1 * len(numbers))
     for (kind, layer, method), line in table.groupby(GROUP, sort=False):

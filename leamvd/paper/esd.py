@@ -1,6 +1,7 @@
 """Section 1: selection by weight.
 
-Which exponents of the weights select as tournaments do (item R19), and how sharply does each method select?
+Which exponents of the weights select as tournaments do (item R19), and how sharply does each method
+select?
 """
 
 from collections.abc import Sequence
@@ -48,13 +49,18 @@ def tables(
     usual = results.profile(profile, PROFILES)
     exponents = checks.several("exponents", exponents, at_least=1, different=True)
     exponents = [checks.real("exponents", exponent, at_least=0) for exponent in exponents]
-    population_sizes = checks.several("population_sizes", population_sizes, at_least=1, different=True)
+    population_sizes = checks.several(
+        "population_sizes", population_sizes, at_least=1, different=True
+    )
     checks.integer("population_size", population_size, at_least=2)  # of one, nothing is selected
     checks.integer("seed", seed, at_least=0, at_most=2**64 - 1)
     n = usual if n_tournaments is None else n_tournaments
-    checks.integer("n_tournaments", n, at_least=5 * population_size)  # so that the best rank expects five wins
+    # so that the best rank expects five wins
+    checks.integer("n_tournaments", n, at_least=5 * population_size)
     chosen, curves = weights([population_size], exponents), weights(population_sizes, CURVE)
-    return Tables(chosen, curves, simulate(population_size, n, seed), population(population_size, seed))
+    return Tables(
+        chosen, curves, simulate(population_size, n, seed), population(population_size, seed)
+    )
 
 
 # ---- what is computed
@@ -63,34 +69,53 @@ def tables(
 def tournaments(population_size: int) -> dict[str, np.ndarray]:
     """Return the exact probability that each rank wins, by tournament, the best rank first.
 
-    A double binary tournament holds one among the winners of lambda others. With probability 1/lambda it draws one of
-    them twice, who is the best of two; otherwise its winner is the best of four.
+    A double binary tournament holds one among the winners of lambda others. With probability
+    1/lambda it draws one of them twice, who is the best of two; otherwise its winner is the best of
+    four.
     """
     two, four = (tournament(population_size, size) for size in (2, 4))
     return {BINARY: two, DOUBLE: four + (two - four) / population_size, FOUR: four}
 
 
 def weights(population_sizes: Sequence[int], exponents: Sequence[float]) -> pd.DataFrame:
-    """Return the selection weight of every rank: Eq. 1 with each exponent, and the exact tournaments."""
+    """Return the selection weight of every rank: Eq. 1 with each exponent, and the exact
+    tournaments.
+    """
     rows = []
     for size in population_sizes:
         by_method = {(f"exponent {a:g}", a): fractional_tournament(size, a) for a in exponents}
         by_method |= {(name, np.nan): G for name, G in tournaments(size).items()}
-        rows += [(size, *method, rank, w) for method, G in by_method.items() for rank, w in enumerate(G, start=1)]
+        rows += [
+            (size, *method, rank, w)
+            for method, G in by_method.items()
+            for rank, w in enumerate(G, start=1)
+        ]
     return pd.DataFrame(rows, columns=["population_size", "method", "exponent", "rank", "weight"])
 
 
 def simulate(population_size: int, n_tournaments: int, seed: int) -> pd.DataFrame:
-    """Return how often each rank wins tournaments held round by round: the share, its standard error, the exact one."""
+    """Return how often each rank wins tournaments held round by round: the share, its standard
+    error, the exact one.
+    """
     rng = np.random.default_rng(seed)
     draws = rng.integers(1, population_size, size=(2, n_tournaments, 2), endpoint=True)
     one, other = draws.min(axis=2)  # winners of two binary tournaments
-    best, same = np.minimum(one, other), rng.integers(population_size, size=n_tournaments) == 0  # drawn twice
+    # drawn twice
+    best, same = np.minimum(one, other), rng.integers(population_size, size=n_tournaments) == 0
     winners, rows = {BINARY: one, DOUBLE: np.where(same, one, best), FOUR: best}, []
     for name, exact in tournaments(population_size).items():
         wins = np.bincount(winners[name], minlength=population_size + 1)[1:]
-        won = {"tournament": name, "rank": range(1, population_size + 1), "wins": wins, "share": wins / n_tournaments}
-        rows.append(pd.DataFrame(won | {"error": np.sqrt(exact * (1 - exact) / n_tournaments), "exact": exact}))
+        won = {
+            "tournament": name,
+            "rank": range(1, population_size + 1),
+            "wins": wins,
+            "share": wins / n_tournaments,
+        }
+        rows.append(
+            pd.DataFrame(
+                won | {"error": np.sqrt(exact * (1 - exact) / n_tournaments), "exact": exact}
+            )
+        )
     return pd.concat(rows, ignore_index=True)
 
 
@@ -107,12 +132,15 @@ def population(population_size: int, seed: int) -> pd.DataFrame:
 def normal_models(points: pd.DataFrame, exponents: Sequence[float]) -> pd.DataFrame:
     """Return mean and standard deviation of a population by each exponent (Eqs. 2 and 3).
 
-    `distance` is that of the mean to the optimum (1, 1), and `area` std1 std2 over that of equal weights.
+    `distance` is that of the mean to the optimum (1, 1), and `area` std1 std2 over that of equal
+    weights.
     """
     X, rows = np.ascontiguousarray(points), []
     for a in exponents:
         mean, std = mean_and_std(X, fractional_tournament(len(X), a))
-        rows.append((a, *mean, *std, np.linalg.norm(mean - 1), np.prod(std) / np.prod(X.std(axis=0))))
+        rows.append(
+            (a, *mean, *std, np.linalg.norm(mean - 1), np.prod(std) / np.prod(X.std(axis=0)))
+        )
     columns = ["exponent", "mean of x1", "mean of x2", "std of x1", "std of x2", "distance", "area"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -120,12 +148,18 @@ def normal_models(points: pd.DataFrame, exponents: Sequence[float]) -> pd.DataFr
 def pressure(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the expected rank sum k G_k and the effective sample size 1 / sum G_k^2."""
     terms = rows.assign(rank=rows["rank"] * rows["weight"], square=rows["weight"] ** 2)
-    sums = terms.groupby(["population_size", "method", "exponent"], sort=False, dropna=False)[["rank", "square"]].sum()
-    return pd.DataFrame({"expected rank": sums["rank"], "effective size": 1 / sums["square"]}).reset_index()
+    sums = terms.groupby(["population_size", "method", "exponent"], sort=False, dropna=False)[
+        ["rank", "square"]
+    ].sum()
+    return pd.DataFrame(
+        {"expected rank": sums["rank"], "effective size": 1 / sums["square"]}
+    ).reset_index()
 
 
 def goodness(counts: pd.DataFrame) -> pd.DataFrame:
-    """Test simulated tournaments against their formulas, and against the exponents that the paper states."""
+    """Test simulated tournaments against their formulas, and against the exponents that the paper
+    states.
+    """
     rows = []
     for name, ranks in counts.groupby("tournament", sort=False):
         pairs = {"its formula": ranks["exact"].to_numpy()}
@@ -133,15 +167,21 @@ def goodness(counts: pd.DataFrame) -> pd.DataFrame:
             pairs[f"exponent {STATED[name]:g}"] = fractional_tournament(len(ranks), STATED[name])
         for against, p in pairs.items():
             expected = ranks["wins"].sum() * p
-            starts = np.flatnonzero(expected >= 5)  # the last ranks, which expect fewer wins, are counted together
-            test = stats.chisquare(*(np.add.reduceat(wins, starts) for wins in (ranks["wins"].to_numpy(), expected)))
+            # the last ranks, which expect fewer wins, are counted together
+            starts = np.flatnonzero(expected >= 5)
+            test = stats.chisquare(
+                *(np.add.reduceat(wins, starts) for wins in (ranks["wins"].to_numpy(), expected))
+            )
             rows.append((name, against, test.statistic, len(starts) - 1, test.pvalue))
-    table = pd.DataFrame(rows, columns=["tournament", "against", "chi-square", "degrees of freedom", "p"])
+    table = pd.DataFrame(
+        rows, columns=["tournament", "against", "chi-square", "degrees of freedom", "p"]
+    )
     return table.assign(rejected=table["p"] < FALSE_ALARMS / len(table))
 
 
 def closest(population_size: int) -> pd.DataFrame:
-    """Return for each tournament the exponent, to 0.001 and at most 8, whose weights are closest to it.
+    """Return for each tournament the exponent, to 0.001 and at most 8, whose weights are closest to
+    it.
 
     Distances are total variation: the largest difference in the probability of any set of ranks.
     """
@@ -162,7 +202,10 @@ def closest(population_size: int) -> pd.DataFrame:
 def plot_weights(table: pd.DataFrame) -> Figure:
     """Plot weights against rank: exponents as lines, tournaments as markers."""
     figure, ((ax,),) = panels(1, 1, height=4.2)
-    wide, lines = table.pivot(index="rank", columns="method", values="weight"), table.dropna()["method"].unique()
+    wide, lines = (
+        table.pivot(index="rank", columns="method", values="weight"),
+        table.dropna()["method"].unique(),
+    )
     wide[lines].plot(ax=ax, color=shades(len(lines)))
     labels = {"xlabel": "rank (1 = best)", "ylabel": "weight", "ylim": (0, None)}
     wide.drop(columns=lines).plot(ax=ax, style=["ko", "ks", "kx"], fillstyle="none", **labels)
@@ -172,7 +215,9 @@ def plot_weights(table: pd.DataFrame) -> Figure:
 
 @styled
 def plot_differences(counts: pd.DataFrame, nearest: pd.DataFrame) -> Figure:
-    """Plot, rank by rank, what is counted and what exponents weigh less the exact probability, in percentage points."""
+    """Plot, rank by rank, what is counted and what exponents weigh less the exact probability, in
+    percentage points.
+    """
     figure, axes = panels(len(nearest), 1, height=0.6 + 2.0 * len(nearest), sharex=True)
     looks = {"stated": {"color": VERMILION, "linestyle": "--"}, "closest": {"color": BLUE}}
     for ax, (name, ranks) in zip(axes[:, 0], counts.groupby("tournament", sort=False), strict=True):
@@ -182,7 +227,9 @@ def plot_differences(counts: pd.DataFrame, nearest: pd.DataFrame) -> Figure:
                 values = 100 * (fractional_tournament(len(ranks), a) - ranks["exact"])
                 ax.plot(ranks["rank"], values, label=f"{kind} exponent", **look)
         look = {"fmt": ".k", "markersize": 4, "linewidth": 1, "label": "simulation ± 2 s.e."}
-        ax.errorbar(ranks["rank"], 100 * (ranks["share"] - ranks["exact"]), 200 * ranks["error"], **look)
+        ax.errorbar(
+            ranks["rank"], 100 * (ranks["share"] - ranks["exact"]), 200 * ranks["error"], **look
+        )
         ax.set_title(str(name))
     axes[-1, 0].set_xlabel("rank (1 = best)")
     figure.supylabel("less the exact probability (percentage points)")
@@ -192,15 +239,25 @@ def plot_differences(counts: pd.DataFrame, nearest: pd.DataFrame) -> Figure:
 
 @styled
 def plot_pressure(table: pd.DataFrame) -> Figure:
-    """Plot selection pressure against the exponent; tournaments, of the largest population, as horizontal lines."""
+    """Plot selection pressure against the exponent; tournaments, of the largest population, as
+    horizontal lines.
+    """
     figure, axes = panels(1, 2, height=4.4)
     curves, largest = table.dropna(), table["population_size"].max()
     levels = table[table["exponent"].isna() & (table["population_size"] == largest)]
     for ax, label in zip(axes[0], ("expected rank", "effective size"), strict=True):
         wide = curves.pivot(index="exponent", columns="population_size", values=label)
         wide = (wide / wide.columns).add_prefix("$\\lambda$ = ")
-        wide.plot(ax=ax, color=shades(wide.shape[1]), legend=False, ylabel=f"{label} / $\\lambda$", ylim=(0, None))
-        for method, value, style in zip(levels["method"], levels[label] / largest, (":", "--", "-."), strict=True):
+        wide.plot(
+            ax=ax,
+            color=shades(wide.shape[1]),
+            legend=False,
+            ylabel=f"{label} / $\\lambda$",
+            ylim=(0, None),
+        )
+        for method, value, style in zip(
+            levels["method"], levels[label] / largest, (":", "--", "-."), strict=True
+        ):
             ax.axhline(value, color="k", linestyle=style, linewidth=1, label=method)
     legend(figure, ncols=2)
     return figure
@@ -208,16 +265,28 @@ def plot_pressure(table: pd.DataFrame) -> Figure:
 
 @styled
 def plot_models(points: pd.DataFrame, models: pd.DataFrame) -> Figure:
-    """Plot the normal models, a panel for each exponent, with ellipses of one and two standard deviations."""
+    """Plot the normal models, a panel for each exponent, with ellipses of one and two standard
+    deviations.
+    """
     columns = min(3, len(models))
     rows = -(-len(models) // columns)
     figure, axes = panels(rows, columns, height=0.6 + 1.5 * rows, sharex=True, sharey=True)
-    turn, most = np.linspace(0, 2 * np.pi, 100), fractional_tournament(len(points), models["exponent"].max())[0]
+    turn, most = (
+        np.linspace(0, 2 * np.pi, 100),
+        fractional_tournament(len(points), models["exponent"].max())[0],
+    )
     for ax, (a, x1, x2, s1, s2, *_) in zip(axes.flat, models.itertuples(index=False), strict=False):
         G = fractional_tournament(len(points), a)
-        dots = ax.scatter(points["x1"], points["x2"], c=G, cmap="viridis_r", s=28, vmin=0, vmax=most)
+        dots = ax.scatter(
+            points["x1"], points["x2"], c=G, cmap="viridis_r", s=28, vmin=0, vmax=most
+        )
         for k in (1, 2):
-            ax.plot(x1 + k * s1 * np.cos(turn), x2 + k * s2 * np.sin(turn), color=VERMILION, linewidth=1.2)
+            ax.plot(
+                x1 + k * s1 * np.cos(turn),
+                x2 + k * s2 * np.sin(turn),
+                color=VERMILION,
+                linewidth=1.2,
+            )
         ax.plot(x1, x2, "+", color=VERMILION, markersize=10, markeredgewidth=2)
         ax.plot(1, 1, "*", color="black", markersize=9)
         ax.set(title=f"exponent {a:g}", aspect="equal")

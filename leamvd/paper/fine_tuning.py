@@ -1,7 +1,9 @@
-"""Section 13, networks: what of pre-training helps to classify, what was learned or the size of the weights.
+"""Section 13, networks: what of pre-training helps to classify, what was learned or the size of the
+weights.
 
-Networks are fine-tuned from stacks of RBMs, and from random weights that are as large as theirs. Each side has the
-learning rate with which its first seeds have the fewest errors on images that are held out.
+Networks are fine-tuned from stacks of RBMs, and from random weights that are as large as theirs.
+Each side has the learning rate with which its first seeds have the fewest errors on images that are
+held out.
 """
 
 import dataclasses
@@ -25,21 +27,28 @@ from .layers import Images, Study, rbms, stack
 from .results import Call, Plan, Result, delayed, read_recorded
 from .settings_map import TRAINED, Map
 
-RESIZED = "random"  # a network that starts at random weights, as large as a method's where it is said of one
+# a network that starts at random weights, as large as a method's where it is said of one
+RESIZED = "random"
 N_TRIED = 3  # seeds by which a learning rate is chosen
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings(Study):
-    """Methods whose networks are compared with random weights as large as theirs, and with those of some scales."""
+    """Methods whose networks are compared with random weights as large as theirs, and with those of
+    some scales.
+    """
 
-    methods: tuple[str, ...] = ("cd", *(f"lea-mvd:sigma0={sigma0}" for sigma0 in ("0.003", "0.01", "0.03")))
+    methods: tuple[str, ...] = (
+        "cd",
+        *(f"lea-mvd:sigma0={sigma0}" for sigma0 in ("0.003", "0.01", "0.03")),
+    )
     inputs: tuple[str, ...] = ("own",)
     seeds: tuple[int, ...] = tuple(range(30))
     scales: tuple[str, ...] = ("0.3", "1")  # standard deviations of random weights
     epochs: int = 50  # of fine-tuning
     rates: tuple[float, ...] = (0.05, 0.1, 0.2, 0.5)  # first learning rates to choose from
-    n_held_out: int = 10_000  # images by which they are chosen, with networks that have not seen them
+    # images by which they are chosen, with networks that have not seen them
+    n_held_out: int = 10_000
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -59,7 +68,8 @@ class Settings(Study):
         parts = count // self.n_held_out
         if parts < 2 or count % self.n_held_out:
             raise ValueError(
-                f"n_held_out must be a part of the {count} images that divides them, got {self.n_held_out}"
+                f"n_held_out must be a part of the {count} images that divides them, got"
+                f" {self.n_held_out}"
             )
         fewer = self.changed(n_images=count - self.n_held_out)
         return fewer, fewer.changed(n_images=self.n_held_out, image_set=parts - 1).images.known()
@@ -67,9 +77,16 @@ class Settings(Study):
 
 PAPER = Settings(images=Images(dataset="mnist", n_images=60_000))
 PROFILES = {
-    "quick": Settings(
-        images=Images(n_images=1_200), layers=(20, 20), seeds=(0, 1, 2), epochs=30, rates=(0.2, 0.5), n_held_out=400
-    ).changed(n_gen=10),
+    "quick": (
+        Settings(
+            images=Images(n_images=1_200),
+            layers=(20, 20),
+            seeds=(0, 1, 2),
+            epochs=30,
+            rates=(0.2, 0.5),
+            n_held_out=400,
+        ).changed(n_gen=10)
+    ),
     "paper": PAPER,
 }
 
@@ -81,12 +98,16 @@ class Tables(NamedTuple):
     runs: pd.DataFrame  # on test images, with the rate chosen
 
 
-def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int = 1, **changes: Any) -> Tables:
+def tables(
+    profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int = 1, **changes: Any
+) -> Tables:
     """Return the tables of a profile: what is recorded, or what is computed here."""
     if profile == "recorded":
         results.refuse(changes)
         return Tables(*(read_recorded("classification_moved", table) for table in Tables._fields))
-    return Tables(**results.tables(planned(profile, **changes), folder, n_jobs=n_jobs, label="networks"))
+    return Tables(
+        **results.tables(planned(profile, **changes), folder, n_jobs=n_jobs, label="networks")
+    )
 
 
 def planned(profile: str, **changes: Any) -> Plan:
@@ -98,16 +119,26 @@ def planned(profile: str, **changes: Any) -> Plan:
 
 
 def resized(top: Result, dtype: str, seed: int) -> Result:
-    """Return a stack of random weights, each layer's as large as those of another stack, and zero biases."""
+    """Return a stack of random weights, each layer's as large as those of another stack, and zero
+    biases.
+    """
     weights = [rbm.W for rbm in rbms(top)]
     sizes = [len(weights[0]), *(W.shape[1] for W in weights)]
     return normal_stack(sizes, [float(W.std(dtype=np.float64)) for W in weights], dtype, seed)
 
 
 def tried(
-    top: Result, images: Images, held_out: Images, dtype: str, seed: int, epochs: int, rates: tuple[float, ...]
+    top: Result,
+    images: Images,
+    held_out: Images,
+    dtype: str,
+    seed: int,
+    epochs: int,
+    rates: tuple[float, ...],
 ) -> Result:
-    """Return the share of wrong images among those held out, by the learning rate of fine-tuning."""
+    """Return the share of wrong images among those held out, by the learning
+    rate of fine-tuning.
+    """
     data, others = images.load(dtype), held_out.load(dtype)
     rows = []
     for rate in rates:
@@ -117,19 +148,32 @@ def tried(
 
 
 def tuned(
-    top: Result, images: Images, dtype: str, seed: int, epochs: int, first: Result, second: Result, third: Result
+    top: Result,
+    images: Images,
+    dtype: str,
+    seed: int,
+    epochs: int,
+    first: Result,
+    second: Result,
+    third: Result,
 ) -> Result:
-    """Return the share of wrong test images after fine-tuning at the best rate of the first three seeds' `tried`."""
+    """Return the share of wrong test images after fine-tuning at the best rate of the first three
+    seeds' `tried`.
+    """
     errors = pd.concat([first.rows, second.rows, third.rows]).groupby("rate")["error"].mean()
     data, rate = images.load(dtype), float(errors.idxmin())
     classifier = _network(top, data, seed, epochs, rate)
     stds = [float(rbm.W.std(dtype=np.float64)) for rbm in rbms(top)]
     row = {"rate": rate, "test_error": _wrong(classifier, data.test, data.test_labels)}
-    return Result(pd.DataFrame([row | {f"std{layer}": std for layer, std in enumerate(stds, start=1)}]))
+    return Result(
+        pd.DataFrame([row | {f"std{layer}": std for layer, std in enumerate(stds, start=1)}])
+    )
 
 
 def _network(top: Result, data: Dataset, seed: int, epochs: int, rate: float) -> Any:
-    steps = fine_tune(rbms(top), data.train, data.train_labels, epochs=epochs, tuning_rate=rate, seed=seed)
+    steps = fine_tune(
+        rbms(top), data.train, data.train_labels, epochs=epochs, tuning_rate=rate, seed=seed
+    )
     ((classifier, _),) = deque(steps, maxlen=1)
     return classifier
 
@@ -151,7 +195,9 @@ class Side(NamedTuple):
 
 def resized_side(side: Side, dtype: str) -> Side:
     """Return the side of random weights as large as another one's."""
-    return Side(*({seed: delayed(resized)(top, dtype, seed) for seed, top in tops.items()} for tops in side))
+    return Side(
+        *({seed: delayed(resized)(top, dtype, seed) for seed, top in tops.items()} for tops in side)
+    )
 
 
 def plan_of(
@@ -164,7 +210,8 @@ def plan_of(
     epochs: int,
     rates: tuple[float, ...],
 ) -> Plan:
-    """Return the plan of `Tables`: a learning rate of each side by `held_out` images, then test errors of `images`.
+    """Return the plan of `Tables`: a learning rate of each side by `held_out` images, then test
+    errors of `images`.
 
     `fewer` are those on which the networks are trained by which a rate is chosen.
     """
@@ -175,12 +222,15 @@ def plan_of(
             choice[*names, seed] = delayed(tried)(top, fewer, held_out, dtype, seed, epochs, rates)
         first, second, third = (choice[*names, seed] for seed in side.tried)
         for seed, top in side.runs.items():
-            runs[*names, seed] = delayed(tuned)(top, images, dtype, seed, epochs, first, second, third)
+            runs[*names, seed] = delayed(tuned)(
+                top, images, dtype, seed, epochs, first, second, third
+            )
     return {"rates": ([*columns, "seed"], choice), "runs": ([*columns, "seed"], runs)}
 
 
 def plan(study: Settings) -> Plan:
-    """Return the plan of `Tables` of stacks, of random weights as large as LEA-MVD's, and of random weights of a scale.
+    """Return the plan of `Tables` of stacks, of random weights as large as LEA-MVD's, and of random
+    weights of a scale.
 
     Where a rate is chosen, stacks too have not seen the images that are held out.
     """
@@ -197,7 +247,9 @@ def plan(study: Settings) -> Plan:
     for scale in study.scales:
         runs = {seed: delayed(random_stack)(sizes, scale, dtype, seed) for seed in study.seeds}
         sides[f"{RANDOM}{scale}", RESIZED] = Side(runs, {seed: runs[seed] for seed in few})
-    return plan_of(SIDE, sides, study.images, fewer.images, held_out, dtype, study.epochs, study.rates)
+    return plan_of(
+        SIDE, sides, study.images, fewer.images, held_out, dtype, study.epochs, study.rates
+    )
 
 
 # ---- in the cells of the map
@@ -232,7 +284,9 @@ def plan_of_map(study: OfMap) -> Plan:
                 tops[batches, settings_map.START, seed] = call
         for method in settings_map.READINGS.values():
             for seed in given.seeds:
-                tops[batches, method, seed] = stack(study_of_cell, settings_map.METHODS[method], seed)[-1]
+                tops[batches, method, seed] = stack(
+                    study_of_cell, settings_map.METHODS[method], seed
+                )[-1]
         for count, method in dict.fromkeys(name[:2] for name in tops):
             runs = {seed: tops[count, method, seed] for seed in given.seeds}
             side = Side(runs, {seed: runs[seed] for seed in few})

@@ -1,6 +1,8 @@
-"""Studies: methods compared over seeds, layer by layer, by the errors that they make after each iteration.
+"""Studies: methods compared over seeds, layer by layer, by the errors that they make after each
+iteration.
 
-Their settings, the calls that train their layers, and the tables of errors that several sections show.
+Their settings, the calls that train their layers, and the tables of errors that several sections
+show.
 """
 
 import dataclasses
@@ -18,7 +20,16 @@ from leamvd._support import checks
 from leamvd._support.threads import one_blas_thread
 from leamvd.data import images as data_sets
 from leamvd.data.images import Dataset
-from leamvd.networks.dbn import EXPERIMENT, METHODS, Training, fitted, layer_input, layer_seed, reconstruct, train
+from leamvd.networks.dbn import (
+    EXPERIMENT,
+    METHODS,
+    Training,
+    fitted,
+    layer_input,
+    layer_seed,
+    reconstruct,
+    train,
+)
 from leamvd.networks.objective import Errors, reconstruction_errors
 from leamvd.networks.rbm import RBMParameters, n_parameters
 from leamvd.networks.torch_backend import Computation, import_torch
@@ -48,11 +59,14 @@ class Images:
         """Return the images; a data set other than the checksum's is an error."""
         pixels = {"side": self.side, "pooling": self.pooling, "binarize": self.binarize}
         training = {"n_train": self.n_images, "image_set": self.image_set}
-        checksum = self.checksum or data_sets.known(self.dataset)[0]  # of a file, which may be another one by now
+        # of a file, which may be another one by now
+        checksum = self.checksum or data_sets.known(self.dataset)[0]
         return _load(self.dataset, checksum, **pixels, **training, dtype=str(dtype))
 
     def known(self) -> Self:
-        """Return the same images with their checksum and number; those of MNIST need not be here."""
+        """Return the same images with their checksum and number; those of MNIST
+        need not be here.
+        """
         checksum, count = data_sets.known(self.dataset)
         if self.n_images is not None:
             count = checks.integer("n_images", self.n_images, at_least=1, at_most=count)
@@ -63,7 +77,9 @@ class Images:
 def _load(dataset: str, checksum: str, **options: Any) -> Dataset:
     data = data_sets.load(dataset, **options)
     if data.checksum != checksum:
-        raise ValueError(f"{dataset} is another data set here than where it was asked for: checksums differ")
+        raise ValueError(
+            f"{dataset} is another data set here than where it was asked for: checksums differ"
+        )
     return data
 
 
@@ -73,22 +89,30 @@ class Study:
 
     images: Images = Images()
     layers: tuple[int, ...] = (30, 30, 120)  # hidden units
-    methods: tuple[str, ...] = ("cd", "lea-mvd", "cma-es")  # "lea-mvd:sigma0=0.01+reset=off" has settings of its own
-    inputs: tuple[str, ...] = ("own", "shared")  # a layer sees its method's features or those of CD (item E7)
+    # "lea-mvd:sigma0=0.01+reset=off" has settings of its own
+    methods: tuple[str, ...] = ("cd", "lea-mvd", "cma-es")
+    # a layer sees its method's features or those of CD (item E7)
+    inputs: tuple[str, ...] = ("own", "shared")
     seeds: tuple[int, ...] = (0,)
     features: Literal["probabilities", "bits"] = "probabilities"  # what a layer hands on
     training: Training = dataclasses.field(default_factory=Training)
     reading: Reading = EXPERIMENT
-    iterations: tuple[int, ...] | None = None  # whose errors are kept, the last one ends a search; None keeps all
+    # whose errors are kept, the last one ends a search; None keeps all
+    iterations: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reading", self.reading.complete())
         for name in ("layers", "methods", "inputs", "seeds"):
             values = checks.several(name, getattr(self, name))
-            values = tuple(str(Method.parse(value)) for value in values) if name == "methods" else values
+            values = (
+                tuple(str(Method.parse(value)) for value in values) if name == "methods" else values
+            )
             object.__setattr__(self, name, values)
             if name == "methods":  # one may have its settings in another order
-                alike = {(Method.parse(value).trainer, frozenset(Method.parse(value).settings)) for value in values}
+                alike = {
+                    (Method.parse(value).trainer, frozenset(Method.parse(value).settings))
+                    for value in values
+                }
             else:
                 alike = {*values}
             if not values or (len(alike) < len(values) and name != "layers"):
@@ -101,10 +125,14 @@ class Study:
         for value in self.inputs:
             checks.choice("inputs", value, ("own", "shared"))
         for method in map(Method.parse, self.methods):
-            checks.choice("methods", method.trainer, METHODS)  # a natural evolution strategy trains no layer
-            if method.trainer == "lea-mvd":  # refuses now, and not after hours, a population that it cannot have
+            # a natural evolution strategy trains no layer
+            checks.choice("methods", method.trainer, METHODS)
+            # refuses now, and not after hours, a population that it cannot have
+            if method.trainer == "lea-mvd":
                 settings = method.training(self.training)
-                settings.optimizer("lea-mvd", np.zeros(1), reading=method.reading(self.reading), seed=0)
+                settings.optimizer(
+                    "lea-mvd", np.zeros(1), reading=method.reading(self.reading), seed=0
+                )
 
     @property
     def size(self) -> str:
@@ -112,7 +140,9 @@ class Study:
         return f"mnist-{self.images.side}x{self.images.side}"
 
     def changed(self, **changes: Any) -> Self:
-        """Return the study with fields of it, its images, training or reading changed; a change to None is none."""
+        """Return the study with fields of it, its images, training or reading changed; a change to
+        None is none.
+        """
         given = {name: value for name, value in changes.items() if value is not None}
         for part in ("images", "training", "reading"):
             value = given.pop(part, getattr(self, part))
@@ -123,12 +153,18 @@ class Study:
         return self
 
     def _warn_of_unused(self, given: set[str]) -> None:
-        """Warn of what is given about a start solution, for all methods or one, where there is none."""
+        """Warn of what is given about a start solution, for all methods or one, where there is
+        none.
+        """
         told = []
         for method in map(Method.parse, self.methods):
             if method.trainer != "cd" and method.training(self.training).x0 == "none":
                 asked = given | {name for name, _ in method.settings}
-                told += [f"{method} has no use for {n}" for n in unused_without_x0(method.trainer) if n in asked]
+                told += [
+                    f"{method} has no use for {n}"
+                    for n in unused_without_x0(method.trainer)
+                    if n in asked
+                ]
         if told:
             checks.warn(f"{', '.join(told)} without a start, x0='none'", OptimizeWarning)
 
@@ -137,7 +173,9 @@ class Study:
         return dataclasses.replace(self, images=self.images.known())
 
     def on_disk(self) -> Self:
-        """Return the same, where this machine has the images and what computes the error that optimizers see."""
+        """Return the same, where this machine has the images and what computes the error that
+        optimizers see.
+        """
         known = self.known()
         known.images.load(self.training.dtype)  # as its calls do, which find them in the cache
         if self.training.backend == "torch":
@@ -146,11 +184,15 @@ class Study:
 
 
 def spelled(settings: Any) -> Any:
-    """Return settings with nothing left to defaults, as provenance has them: each method's text field by field."""
+    """Return settings with nothing left to defaults, as provenance has them: each method's text
+    field by field.
+    """
     if isinstance(settings, (tuple, list)):
         return [spelled(value) for value in settings]
     if isinstance(settings, dict):  # problems are its keys, or names are
-        named = {n: v if isinstance(n, str) else {"problem": n, "marks": v} for n, v in settings.items()}
+        named = {
+            n: v if isinstance(n, str) else {"problem": n, "marks": v} for n, v in settings.items()
+        }
         return {str(name): spelled(value) for name, value in named.items()}
     if not dataclasses.is_dataclass(settings):
         return canonical(settings)
@@ -175,19 +217,24 @@ def layer(
     below: Result | None = None,
     iterations: tuple[int, ...] | None = None,
 ) -> Result:
-    """Return the errors of a layer after each iteration from 0, its start solution, on; and the stack it is on.
+    """Return the errors of a layer after each iteration from 0, its start solution, on; and the
+    stack it is on.
 
     Of `iterations`, if given, which end with the last one: with 0 alone, nothing is searched.
     """
     lower = rbms(below)
-    V, T = (layer_inputs(lower, images, features, seed, training.dtype, test=test) for test in (False, True))
+    V, T = (
+        layer_inputs(lower, images, features, seed, training.dtype, test=test)
+        for test in (False, True)
+    )
     own_seed, mean = layer_seed(seed, len(lower) + 1), V.mean(axis=0, dtype=np.float64)
     rows, flat = [], None
     for step in train(trainer, V, n_hidden, training=training, reading=reading, seed=own_seed):
         if iterations and step.iteration not in iterations:
             continue
         previous, flat = flat, step.rbm.flat()
-        if previous is None or not np.array_equal(flat, previous):  # most searches stay where they are for long
+        # most searches stay where they are for long
+        if previous is None or not np.array_equal(flat, previous):
             on_images = reconstruction_errors(step.rbm, V, seed=own_seed)
             on_test_images = reconstruction_errors(step.rbm, T, seed=own_seed, train_mean=mean)
         rows.append((step.iteration, *on_images, *on_test_images, *step[2:]))
@@ -206,7 +253,8 @@ def layer(
 
 
 COLUMNS = [
-    *("iteration", *Errors._fields, *(f"test_{name}" for name in Errors._fields)),  # errors are sums over images
+    # errors are sums over images
+    *("iteration", *Errors._fields, *(f"test_{name}" for name in Errors._fields)),
     *("evaluations", "passes", "products", "seconds"),  # what the layer has cost so far
 ]
 
@@ -214,32 +262,46 @@ COLUMNS = [
 def rbms(result: Result | None) -> list[RBMParameters]:
     """Return the layers of a stack, the first one first."""
     arrays = {} if result is None else result.arrays
-    return [RBMParameters(*(arrays[f"{name}{n}"] for name in "Wbc")) for n in range(1, len(arrays) // 3 + 1)]
+    return [
+        RBMParameters(*(arrays[f"{name}{n}"] for name in "Wbc"))
+        for n in range(1, len(arrays) // 3 + 1)
+    ]
 
 
 def layer_inputs(
-    lower: list[RBMParameters], images: Images, features: str, seed: int, dtype: Any, *, test: bool = False
+    lower: list[RBMParameters],
+    images: Images,
+    features: str,
+    seed: int,
+    dtype: Any,
+    *,
+    test: bool = False,
 ) -> np.ndarray:
     """Return what the layer above a stack sees, shape (m, n_visible)."""
     data = images.load(dtype)
-    return layer_input(lower, data.test if test else data.train, features=features, seed=seed, test=test)
+    return layer_input(
+        lower, data.test if test else data.train, features=features, seed=seed, test=test
+    )
 
 
 # ---- what a stack gives back, and what its features are good for
 
 
 def pictures(top: Result, source: Images, dtype: str) -> Result:
-    """Return gray levels from 0 to 255, of test images, one of each class, and of the first ten units' weights.
+    """Return gray levels from 0 to 255, of test images, one of each class, and of the first ten
+    units' weights.
 
-    `layers` is how many layers of the stack an image went up and came down again: none, the first and all. Weights are
-    divided by the largest one; 0 is gray level 127.5.
+    `layers` is how many layers of the stack an image went up and came down again: none, the first
+    and all. Weights are divided by the largest one; 0 is gray level 127.5.
     """
     stack, data = rbms(top), source.load(dtype)
     V = data.test[np.unique(data.test_labels, return_index=True)[1][:10]]
     W = stack[0].W[:, :10].T
     shown = {("digit", n): reconstruct(stack[:n], V) for n in sorted({0, 1, len(stack)})}
     shown["weights", 1] = (W / np.abs(W).max() + 1) / 2
-    gray = {key: pd.DataFrame(np.rint(255 * X).astype(np.uint8)).stack() for key, X in shown.items()}
+    gray = {
+        key: pd.DataFrame(np.rint(255 * X).astype(np.uint8)).stack() for key, X in shown.items()
+    }
     rows = pd.concat(gray, names=["kind", "layers", "image", "pixel"]).rename("gray").reset_index()
     return Result(rows.drop(columns="pixel"))
 
@@ -247,11 +309,14 @@ def pictures(top: Result, source: Images, dtype: str) -> Result:
 PENALTY, STEPS = 0.01, 100  # of the probe: scikit-learn's C, and the solver's steps at most
 
 
-def probe(V: np.ndarray, labels: np.ndarray, T: np.ndarray, test_labels: np.ndarray) -> tuple[float, float, int]:
-    """Return training and test error of logistic regression on features, shape (m, n), and the steps it took.
+def probe(
+    V: np.ndarray, labels: np.ndarray, T: np.ndarray, test_labels: np.ndarray
+) -> tuple[float, float, int]:
+    """Return training and test error of logistic regression on features, shape (m, n), and the
+    steps it took.
 
-    Features are standardized: a layer's scale is no merit of its own, but it would decide how strongly the penalty acts
-    and how fast the solver converges.
+    Features are standardized: a layer's scale is no merit of its own, but it would decide how
+    strongly the penalty acts and how fast the solver converges.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import StandardScaler
@@ -260,17 +325,23 @@ def probe(V: np.ndarray, labels: np.ndarray, T: np.ndarray, test_labels: np.ndar
     V, T = scaler.transform(V), scaler.transform(T)
     classifier = fitted(LogisticRegression(C=PENALTY, max_iter=STEPS), V, labels)
     with one_blas_thread():
-        errors = [float(np.mean(classifier.predict(A) != b)) for A, b in ((V, labels), (T, test_labels))]
+        errors = [
+            float(np.mean(classifier.predict(A) != b)) for A, b in ((V, labels), (T, test_labels))
+        ]
     return errors[0], errors[1], int(classifier.n_iter_[0])
 
 
 def probes(top: Result, source: Images, dtype: str, first: int = 0) -> Result:
-    """Return the errors of linear probes of each layer's features from the `first` on; layer 0 are the images."""
+    """Return the errors of linear probes of each layer's features from the `first` on; layer 0 are
+    the images.
+    """
     data, stack, rows, began = source.load(dtype), rbms(top), [], time.perf_counter()
     for number in range(first, len(stack) + 1):
         V, T = (layer_input(stack[:number], V) for V in (data.train, data.test))
         scored = probe(V, data.train_labels, T, data.test_labels)
-        rows.append((number, *scored, float(V.std(axis=0, dtype=float).mean()), time.perf_counter() - began))
+        rows.append(
+            (number, *scored, float(V.std(axis=0, dtype=float).mean()), time.perf_counter() - began)
+        )
     columns = ["layer", "train_error", "test_error", "steps", "features_std", "seconds"]
     return Result(pd.DataFrame(rows, columns=columns))
 
@@ -282,16 +353,22 @@ def layer_call(study: Study, method: str, n_hidden: int, seed: int, below: Call 
     """Return the call that trains a layer of a study by one of its methods."""
     parsed, features = Method.parse(method), study.features if below else "probabilities"
     settings = parsed.training(study.training), parsed.reading(study.reading)
-    return delayed(layer)(study.images, parsed.trainer, n_hidden, seed, *settings, features, below, study.iterations)
+    return delayed(layer)(
+        study.images, parsed.trainer, n_hidden, seed, *settings, features, below, study.iterations
+    )
 
 
 @functools.cache
 def stack(study: Study, method: str, seed: int, inputs: str = "own") -> tuple[Call, ...]:
-    """Return the calls that train a stack, each layer on its method's features or on those of CD."""
+    """Return the calls that train a stack, each layer on its method's features
+    or on those of CD.
+    """
     calls: list[Call] = []
     for number, n_hidden in enumerate(study.layers):
         handed_on = calls if inputs == "own" else stack(study, "cd", seed)
-        calls.append(layer_call(study, method, n_hidden, seed, handed_on[number - 1] if number else None))
+        calls.append(
+            layer_call(study, method, n_hidden, seed, handed_on[number - 1] if number else None)
+        )
     return tuple(calls)
 
 
@@ -303,7 +380,9 @@ def searches(study: Study) -> dict[tuple[Any, ...], Call]:
     numbers = range(1, len(study.layers) + 1)
     return {
         (inputs, number, method, seed): stack(study, method, seed, inputs)[number - 1]
-        for inputs, number, method, seed in product(study.inputs, numbers, study.methods, study.seeds)
+        for inputs, number, method, seed in product(
+            study.inputs, numbers, study.methods, study.seeds
+        )
     }
 
 
@@ -313,7 +392,17 @@ MEASURES = ("mean_field", "sampled")  # the errors of item E2
 
 GROUP = ["inputs", "layer", "method"]  # what tells one group of seeds from another
 OF_STUDIES = (  # and where a table has several studies
-    *("study", "section", "problem", "image_set", "search", "n_images", "features", "protocol", "batches"),
+    *(
+        "study",
+        "section",
+        "problem",
+        "image_set",
+        "search",
+        "n_images",
+        "features",
+        "protocol",
+        "batches",
+    ),
     "momentum_epochs",
 )
 
@@ -327,39 +416,59 @@ def scaled(table: pd.DataFrame, measure: str) -> pd.Series:
     """Return a column for reading: an error per 10,000 images, everything else as it is."""
     if measure.removeprefix("test_") not in MEASURES:
         return table[measure]
-    return 1e4 * table[measure] / table["n_test_images" if measure.startswith("test_") else "n_images"]
+    return (
+        1e4 * table[measure] / table["n_test_images" if measure.startswith("test_") else "n_images"]
+    )
 
 
 def last(table: pd.DataFrame, step: str = "iteration") -> pd.DataFrame:
-    """Return the last row of every run, by a column that counts; runs may differ in how far they went."""
+    """Return the last row of every run, by a column that counts; runs may differ in how far they
+    went.
+    """
     run = [name for name in (*OF_STUDIES, *GROUP, "seed") if name in table]
     return table[table[step] == table.groupby(run)[step].transform("max")]
 
 
 def errors(table: pd.DataFrame, measures: Iterable[str] = MEASURES) -> pd.DataFrame:
-    """Return measures at the last iteration, errors per 10,000 images: means over runs and their 95 % intervals."""
+    """Return measures at the last iteration, errors per 10,000 images: means over runs and their 95
+    % intervals.
+    """
     ends = last(table)
-    each = [ends[GROUP].assign(measure=measure, value=scaled(ends, measure)) for measure in measures]
+    each = [
+        ends[GROUP].assign(measure=measure, value=scaled(ends, measure)) for measure in measures
+    ]
     return summarize(pd.concat(each), "value", ["measure", *GROUP])
 
 
 def bands(table: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """Return the mean of a measure over runs at each iteration, with its 95 % interval and its passes and seconds.
+    """Return the mean of a measure over runs at each iteration, with its 95 % interval and its
+    passes and seconds.
 
     Errors are per 10,000 images. Where there is one run both ends are its value.
     """
     by = [*GROUP, "iteration"]
-    intervals = summarize(table.assign(value=scaled(table, measure)), "value", by).drop(columns="runs")
-    means = table.groupby(by, sort=False)[["passes", "seconds"]].mean().reset_index().merge(intervals, on=by)
+    intervals = summarize(table.assign(value=scaled(table, measure)), "value", by).drop(
+        columns="runs"
+    )
+    means = (
+        table.groupby(by, sort=False)[["passes", "seconds"]]
+        .mean()
+        .reset_index()
+        .merge(intervals, on=by)
+    )
     return means.assign(**{end: means[end].fillna(means["mean"]) for end in ("low", "high")})
 
 
 def ratios(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
-    """Return the geometric mean of the last errors of `b` over those of `a`, per image, with its 95 % interval.
+    """Return the geometric mean of the last errors of `b` over those of `a`, per image, with its 95
+    % interval.
 
-    It is of the pairs where two seeds or more are shared, else of two samples; `paired` is how many seeds are shared.
+    It is of the pairs where two seeds or more are shared, else of two samples; `paired` is how many
+    seeds are shared.
     """
-    ours, theirs = (dict([*last(table).set_index("seed").groupby(GROUP, sort=False)]) for table in (a, b))
+    ours, theirs = (
+        dict([*last(table).set_index("seed").groupby(GROUP, sort=False)]) for table in (a, b)
+    )
     rows = []
     for measure, cell in product(MEASURES, ours):
         if cell in theirs:
@@ -371,27 +480,38 @@ def ratios(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
 
 
 def beside_constant(table: pd.DataFrame) -> pd.DataFrame:
-    """Return `errors`, with those of the start, and the geometric mean of the last ones over the constant image's.
+    """Return `errors`, with those of the start, and the geometric mean of the last ones over the
+    constant image's.
 
     An interval of errors that reaches zero is left out.
     """
     ends, by, measures = last(table), ["measure", *GROUP], [*MEASURES]
-    start = errors(table[table["iteration"] == 0], measures)[[*by, "mean"]].rename(columns={"mean": "start"})
-    each = pd.concat([ends[GROUP].assign(measure=name, value=ends[f"{name}_ratio"]) for name in measures])
+    start = errors(table[table["iteration"] == 0], measures)[[*by, "mean"]].rename(
+        columns={"mean": "start"}
+    )
+    each = pd.concat(
+        [ends[GROUP].assign(measure=name, value=ends[f"{name}_ratio"]) for name in measures]
+    )
     over = summarize(each, "value", by, geometric=True).drop(columns="runs")
-    over = over.rename(columns={"mean": "over_constant", "low": "over_constant_low", "high": "over_constant_high"})
+    over = over.rename(
+        columns={"mean": "over_constant", "low": "over_constant_low", "high": "over_constant_high"}
+    )
     whole = errors(table, measures).merge(start, how="left", on=by).merge(over, how="left", on=by)
     whole.loc[whole["low"] <= 0, ["low", "high"]] = np.nan
     return whole
 
 
 def summary(
-    table: pd.DataFrame, study: Study | None = None, recorded: Iterable[tuple[Study, pd.DataFrame]] = ()
+    table: pd.DataFrame,
+    study: Study | None = None,
+    recorded: Iterable[tuple[Study, pd.DataFrame]] = (),
 ) -> pd.DataFrame:
-    """Return the last errors of a study, and their ratios to those of a recorded study that has the same settings.
+    """Return the last errors of a study, and their ratios to those of a recorded study that has the
+    same settings.
 
-    Errors are as of `beside_constant`. Methods, inputs and seeds may differ, and what computes the errors that
-    optimizers see; of several recorded studies it is the one that shares most methods and inputs.
+    Errors are as of `beside_constant`. Methods, inputs and seeds may differ, and what computes the
+    errors that optimizers see; of several recorded studies it is the one that shares most methods
+    and inputs.
     """
     last_errors, alike = beside_constant(table), {}
     for known, rows in recorded:
@@ -403,12 +523,16 @@ def summary(
             alike[len(both[0]) * len(both[1])] = rows
     if not alike:
         return last_errors
-    ends = ratios(alike[max(alike)], table).rename(columns={"low": "ratio_low", "high": "ratio_high"})
+    ends = ratios(alike[max(alike)], table).rename(
+        columns={"low": "ratio_low", "high": "ratio_high"}
+    )
     return last_errors.merge(ends, how="left", on=["measure", *GROUP])
 
 
 def left_at(table: pd.DataFrame, value: str, run: list[str]) -> pd.Series:
-    """Return the first iteration in which each run's value is below that of iteration 0, infinite where it never is."""
+    """Return the first iteration in which each run's value is below that of iteration 0, infinite
+    where it never is.
+    """
     start = table[table["iteration"] == 0].set_index(run)[value].rename("start")
     lower = table.join(start, on=run).query(f"{value} < start").groupby(run)["iteration"].min()
     return lower.reindex(start.index).fillna(np.inf)
@@ -416,17 +540,22 @@ def left_at(table: pd.DataFrame, value: str, run: list[str]) -> pd.Series:
 
 # ---- seconds by count
 
-CD_PRODUCTS = 5  # matrix products of images and weights in an epoch of CD-1; an evaluation makes two
+# matrix products of images and weights in an epoch of CD-1; an evaluation makes two
+CD_PRODUCTS = 5
 
 
 def timed(table: pd.DataFrame, objectives: pd.DataFrame, training: pd.DataFrame) -> pd.DataFrame:
-    """Return rows whose seconds are counts of evaluations and epochs times what Section 5 has measured of each.
+    """Return rows whose seconds are counts of evaluations and epochs times what Section 5 has
+    measured of each.
 
-    Its tables `objectives` and `training` are read for one thread and float32. For a layer between their sizes v h an
-    evaluation is interpolated, in logarithms, and so is the ratio of an epoch to an evaluation; beyond them both stay
-    as they are. What an optimizer needs for itself is not among the seconds.
+    Its tables `objectives` and `training` are read for one thread and float32. For a layer between
+    their sizes v h an evaluation is interpolated, in logarithms, and so is the ratio of an epoch to
+    an evaluation; beyond them both stay as they are. What an optimizer needs for itself is not
+    among the seconds.
     """
-    numpy_rows = objectives.query("backend == 'numpy' and precision == 'float32' and threads == 1 and status == 'ok'")
+    numpy_rows = objectives.query(
+        "backend == 'numpy' and precision == 'float32' and threads == 1 and status == 'ok'"
+    )
     evaluated = _per_image(numpy_rows, numpy_rows["seconds"] / numpy_rows["population_size"])
     epochs = training.query("trainer == 'leamvd' and threads == 1")
     trained = _per_image(epochs, epochs["seconds"])
@@ -434,8 +563,11 @@ def timed(table: pd.DataFrame, objectives: pd.DataFrame, training: pd.DataFrame)
     evaluation = np.exp(np.interp(size, evaluated.index, evaluated))
     ratio = trained - np.interp(trained.index, evaluated.index, evaluated)
     epoch = evaluation * np.exp(np.interp(size, ratio.index, ratio))
-    trainings = (table["products"] - 2 * table["evaluations"]) / CD_PRODUCTS  # an epoch of CD-k is one or more
-    return table.assign(seconds=table["n_images"] * (table["evaluations"] * evaluation + trainings * epoch))
+    # an epoch of CD-k is one or more
+    trainings = (table["products"] - 2 * table["evaluations"]) / CD_PRODUCTS
+    return table.assign(
+        seconds=table["n_images"] * (table["evaluations"] * evaluation + trainings * epoch)
+    )
 
 
 def _per_image(rows: pd.DataFrame, seconds: pd.Series) -> pd.Series:

@@ -1,7 +1,8 @@
 """Section 5: linear cost.
 
-How do time and memory of a generation grow with the number of variables, beside other optimizers, beside NumPy's normal
-samples, and beside the objective of the paper's experiments? (Claims C1 and C2.)
+How do time and memory of a generation grow with the number of variables, beside other optimizers,
+beside NumPy's normal samples, and beside the objective of the paper's experiments? (Claims C1 and
+C2.)
 """
 
 import ctypes
@@ -29,10 +30,15 @@ from .words import named
 # ---- settings
 
 POPULATION_SIZE, SIGMA0 = 24, 0.1  # of all methods, which start at x = (1, ..., 1)
-NORMALS = 50_000_000  # drawn at once, or two rows of variables; more would take no less a time for each
+# drawn at once, or two rows of variables; more would take no less a time for each
+NORMALS = 50_000_000
 DTYPES = {"lea-mvd": ("float32", "float64"), "sep-cma-es": ("float64",), "cma-es": ("float64",)}
 SIZES: dict[str, dict[str, tuple[int, ...]]] = {
-    "quick": {"lea-mvd": (1_000, 10_000), "sep-cma-es": (1_000, 10_000), "cma-es": (100, 300, 1_000)},
+    "quick": {
+        "lea-mvd": (1_000, 10_000),
+        "sep-cma-es": (1_000, 10_000),
+        "cma-es": (100, 300, 1_000),
+    },
     "paper": {
         "lea-mvd": (1_000, 10_000, 100_000, 1_000_000, 10_000_000),
         "sep-cma-es": (1_000, 10_000, 100_000, 1_000_000),
@@ -41,15 +47,19 @@ SIZES: dict[str, dict[str, tuple[int, ...]]] = {
 }
 COSTS = {"time": "generation_seconds", "memory": "peak_bytes"}
 BESIDE = {f"{name} / LEA-MVD's": cost for name, cost in COSTS.items()}
-RECORDED_AS = {"method": {"leamvd": "lea-mvd", "pycma separable": "sep-cma-es", "pycma full": "cma-es"}}
+RECORDED_AS = {
+    "method": {"leamvd": "lea-mvd", "pycma separable": "sep-cma-es", "pycma full": "cma-es"}
+}
 
 
 class Tables(NamedTuple):
     """What is measured; all but the first are recorded ones in every profile."""
 
-    optimizers: pd.DataFrame  # time and memory of a generation, by method, dtype and number of variables
+    # time and memory of a generation, by method, dtype and number of variables
+    optimizers: pd.DataFrame
     parts: pd.DataFrame  # a generation of LEA-MVD taken apart
-    split: pd.DataFrame  # a generation in the layers of Sections 3 and 4: the optimizer and its objective
+    # a generation in the layers of Sections 3 and 4: the optimizer and its objective
+    split: pd.DataFrame
     objectives: pd.DataFrame  # the reconstruction error of a population
 
 
@@ -65,11 +75,15 @@ def tables(
     if profile == "recorded":
         results.refuse({"methods": methods, "sizes": sizes})
         return Tables(read_recorded("linear_cost", "optimizers").replace(RECORDED_AS), **others)
-    return Tables(**results.tables(planned(profile, methods, sizes), folder, label="linear cost"), **others)
+    return Tables(
+        **results.tables(planned(profile, methods, sizes), folder, label="linear cost"), **others
+    )
 
 
 def summary(measured: Tables, **_: Any) -> pd.DataFrame:
-    """Return what each method takes at its largest n, over NumPy's normal samples, the population and LEA-MVD."""
+    """Return what each method takes at its largest n, over NumPy's normal samples, the population
+    and LEA-MVD.
+    """
     rows = relative(measured.optimizers)
     ends = rows.loc[rows.groupby("label")["n"].idxmax()].sort_values("time", ignore_index=True)
     names = {"time": "time / normals", "memory": "memory / population"}
@@ -79,21 +93,31 @@ def summary(measured: Tables, **_: Any) -> pd.DataFrame:
 # ---- what is computed
 
 
-def planned(profile: str, methods: Sequence[str] | None = None, sizes: Sequence[int] | None = None) -> Plan:
+def planned(
+    profile: str, methods: Sequence[str] | None = None, sizes: Sequence[int] | None = None
+) -> Plan:
     """Return a measurement for each method, dtype and number of variables."""
     usual = results.profile(profile, SIZES)
-    methods = checks.several("methods", [*DTYPES] if methods is None else methods, at_least=1, different=True)
+    methods = checks.several(
+        "methods", [*DTYPES] if methods is None else methods, at_least=1, different=True
+    )
     chosen = {checks.choice("methods", method, [*DTYPES]): usual[method] for method in methods}
     if sizes is not None:
         several = checks.several("sizes", sizes, at_least=1, different=True)
         asked = [checks.integer("sizes", n, at_least=1) for n in several]
         chosen = dict.fromkeys(chosen, asked)
-    keys = ((method, n, dtype) for method, numbers in chosen.items() for dtype in DTYPES[method] for n in numbers)
+    keys = (
+        (method, n, dtype)
+        for method, numbers in chosen.items()
+        for dtype in DTYPES[method]
+        for n in numbers
+    )
     return {"optimizers": (["method", "n", "dtype"], {key: delayed(measure)(*key) for key in keys})}
 
 
 def measure(method: str, n: int, dtype: str) -> Result:
-    """Return time and peak memory of a generation on one thread, and the time of drawing as many normal samples.
+    """Return time and peak memory of a generation on one thread, and the time of drawing as many
+    normal samples.
 
     The time is that of `ask` and `tell`: while the objective is at work the clock stands still.
     """
@@ -118,13 +142,20 @@ def measure(method: str, n: int, dtype: str) -> Result:
 
         seconds = alternate({"generation": lambda: generation(started[0]), "normals": normals})
     ends = {"generation_low": 0.25, "generation_seconds": 0.5, "generation_high": 0.75}
-    row = {name: np.quantile(seconds["generation"], q) for name, q in ends.items()} | {"status": "ok", "threads": 1}
+    row = {name: np.quantile(seconds["generation"], q) for name, q in ends.items()} | {
+        "status": "ok",
+        "threads": 1,
+    }
     row |= {"normal_seconds": np.median(seconds["normals"]), "peak_bytes": peak}
-    return Result(pd.DataFrame([row | {"population_bytes": POPULATION_SIZE * n * numbers.itemsize}]))
+    return Result(
+        pd.DataFrame([row | {"population_bytes": POPULATION_SIZE * n * numbers.itemsize}])
+    )
 
 
 def optimizer(method: str, n: int, dtype: str) -> Any:
-    """Return an optimizer to `ask` and `tell`; separable CMA-ES is pycma itself, without our copies of populations."""
+    """Return an optimizer to `ask` and `tell`; separable CMA-ES is pycma itself, without our copies
+    of populations.
+    """
     start = {"sigma0": SIGMA0, "population_size": POPULATION_SIZE, "seed": 0}
     if method == "lea-mvd":
         return LEAMVD(np.ones(n, dtype), dtype=dtype, **start)
@@ -132,14 +163,21 @@ def optimizer(method: str, n: int, dtype: str) -> Any:
         return CMAES(np.ones(n), **start)
     import cma
 
-    options = {"popsize": POPULATION_SIZE, "CMA_diagonal": True, "seed": 1, "verbose": -9, "verb_log": 0}
+    options = {
+        "popsize": POPULATION_SIZE,
+        "CMA_diagonal": True,
+        "seed": 1,
+        "verbose": -9,
+        "verb_log": 0,
+    }
     return cma.CMAEvolutionStrategy(np.ones(n), SIGMA0, options)
 
 
 def generation(opt: Any) -> float:
     """Run a generation on the sphere, and return the optimizer's seconds.
 
-    CMA-ES decomposes its matrix once in a period of generations: all of a period are run, and the mean is returned.
+    CMA-ES decomposes its matrix once in a period of generations: all of a period are run, and the
+    mean is returned.
     """
     period, done, seconds = 1, 0, 0.0
     while done < period:
@@ -157,9 +195,11 @@ def generation(opt: Any) -> float:
 
 
 def alternate(works: Mapping[str, Callable[[], float]], rounds: int = 7) -> dict[str, np.ndarray]:
-    """Return the seconds that each work says it takes, by round; works take turns, so that they share what disturbs.
+    """Return the seconds that each work says it takes, by round; works take turns, so that they
+    share what disturbs.
 
-    A first call tells how often a work is repeated to fill ten milliseconds of each round, of which the mean is taken.
+    A first call tells how often a work is repeated to fill ten milliseconds of each round, of which
+    the mean is taken.
     """
     calls = {name: max(1, int(np.ceil(0.01 / max(work(), 1e-9)))) for name, work in works.items()}
     seconds = {name: np.empty(rounds) for name in works}
@@ -170,7 +210,9 @@ def alternate(works: Mapping[str, Callable[[], float]], rounds: int = 7) -> dict
 
 
 def peak_bytes(work: Callable[[], object]) -> float:
-    """Return by how much this process's memory peaks above what it is now while `work` runs; NaN except on Linux."""
+    """Return by how much this process's memory peaks above what it is now while `work` runs; NaN
+    except on Linux.
+    """
     gc.collect()
     try:
         ctypes.CDLL(None).malloc_trim(0)  # memory that was freed and is used again would not count
@@ -184,7 +226,8 @@ def peak_bytes(work: Callable[[], object]) -> float:
 
 
 def _memory(name: str) -> float:
-    return 1024.0 * int(Path("/proc/self/status").read_text().split(f"{name}:")[1].split()[0])  # it is in kB
+    # it is in kB
+    return 1024.0 * int(Path("/proc/self/status").read_text().split(f"{name}:")[1].split()[0])
 
 
 # ---- tables
@@ -196,25 +239,33 @@ def costs(optimizers: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(label=rows["method"].map(named) + ", " + rows["dtype"])
 
 
-def slopes(optimizers: pd.DataFrame, at_least: int = 10_000, *, last_decade: bool = False) -> pd.DataFrame:
-    """Return how time and memory of each method grow with n: the slopes of their logarithms by least squares.
+def slopes(
+    optimizers: pd.DataFrame, at_least: int = 10_000, *, last_decade: bool = False
+) -> pd.DataFrame:
+    """Return how time and memory of each method grow with n: the slopes of their logarithms by
+    least squares.
 
-    A slope of 1 is linear, of 2 quadratic. With fewer than `at_least` variables, what a call costs at any size tells.
+    A slope of 1 is linear, of 2 quadratic. With fewer than `at_least` variables, what a call costs
+    at any size tells.
     """
     rows, fitted = costs(optimizers[optimizers["n"] >= at_least]), []
     if last_decade:
         rows = rows[10 * rows["n"] >= rows.groupby("label")["n"].transform("max")]
     for (method, dtype), line in rows.groupby(["method", "dtype"], sort=False):
         if line["n"].nunique() > 1:
-            fits = [np.polyfit(np.log(line["n"]), np.log(line[cost]), 1)[0] for cost in COSTS.values()]
+            fits = [
+                np.polyfit(np.log(line["n"]), np.log(line[cost]), 1)[0] for cost in COSTS.values()
+            ]
             fitted.append((method, dtype, len(line), line["n"].min(), line["n"].max(), *fits))
     return pd.DataFrame(fitted, columns=["method", "dtype", "sizes", "from n", "to n", *COSTS])
 
 
 def relative(optimizers: pd.DataFrame) -> pd.DataFrame:
-    """Return `costs` over what drawing NumPy's normal samples and holding the population takes, and over LEA-MVD's.
+    """Return `costs` over what drawing NumPy's normal samples and holding the population takes, and
+    over LEA-MVD's.
 
-    `time` has the quartiles `low` and `high`; LEA-MVD's costs are those at the same n and dtype, NaN if not measured.
+    `time` has the quartiles `low` and `high`; LEA-MVD's costs are those at the same n and dtype,
+    NaN if not measured.
     """
     rows = costs(optimizers)
     seconds = rows[["generation_seconds", "generation_low", "generation_high"]]
@@ -226,7 +277,9 @@ def relative(optimizers: pd.DataFrame) -> pd.DataFrame:
 
 
 def at_ends(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of the smallest and the largest n that most methods share, of methods measured at both."""
+    """Return the rows of the smallest and the largest n that most methods share, of methods
+    measured at both.
+    """
     counts = table.groupby("n")["label"].nunique()
     shared = counts.index[counts > counts.max() / 2]
     rows = table[table["n"].isin([shared.min(), shared.max()])].sort_values("n", kind="stable")
@@ -240,20 +293,39 @@ def at_ends(table: pd.DataFrame) -> pd.DataFrame:
 def plot_growth(optimizers: pd.DataFrame) -> Figure:
     """Plot time and memory of a generation against n, a line for each method and dtype.
 
-    Both scales are alike, so that a cost proportional to n rises at 45 degrees. A cross shows where CMA-ES is refused,
-    at its largest measured peak extended in proportion to n^2.
+    Both scales are alike, so that a cost proportional to n rises at 45 degrees. A cross shows where
+    CMA-ES is refused, at its largest measured peak extended in proportion to n^2.
     """
     figure, ((time,), (memory,)) = panels(2, 1, height=7.4)
     lines = costs(optimizers).sort_values("n")
-    for ax, cost, words in zip((time, memory), COSTS.values(), ("time, seconds", "memory, bytes"), strict=True):
+    for ax, cost, words in zip(
+        (time, memory), COSTS.values(), ("time, seconds", "memory, bytes"), strict=True
+    ):
         for (method, dtype), line in lines.groupby(["method", "dtype"]):
-            bars = line[["generation_low", "generation_high"]].sub(line[cost], axis=0).abs().T if ax is time else None
-            look = {"linewidth": 1.8, "ms": 5, "zorder": 3} if method in COLORS else {"linewidth": 0.8, "ms": 3}
+            bars = (
+                line[["generation_low", "generation_high"]].sub(line[cost], axis=0).abs().T
+                if ax is time
+                else None
+            )
+            look = (
+                {"linewidth": 1.8, "ms": 5, "zorder": 3}
+                if method in COLORS
+                else {"linewidth": 0.8, "ms": 3}
+            )
             color = COLORS.get(method, "0.6")
             face = color if dtype == "float32" else "white"
             label = named(method) if method in COLORS else "others"
-            ax.errorbar(line["n"], line[cost], bars, fmt="-o", color=color, mfc=face, label=label, **look)
-        ax.set(xscale="log", yscale="log", xlabel="variables $n$", ylabel=words, adjustable="datalim", aspect="equal")
+            ax.errorbar(
+                line["n"], line[cost], bars, fmt="-o", color=color, mfc=face, label=label, **look
+            )
+        ax.set(
+            xscale="log",
+            yscale="log",
+            xlabel="variables $n$",
+            ylabel=words,
+            adjustable="datalim",
+            aspect="equal",
+        )
         for axis in (ax.xaxis, ax.yaxis):
             axis.set_major_locator(LogLocator(numticks=20))
             axis.set_minor_locator(NullLocator())
@@ -270,16 +342,23 @@ def plot_growth(optimizers: pd.DataFrame) -> Figure:
 
 @styled
 def plot_ratios(ends: pd.DataFrame) -> Figure:
-    """Plot `at_ends`: time over NumPy's normal samples, open at the smallest n, and memory over the population."""
+    """Plot `at_ends`: time over NumPy's normal samples, open at the smallest n, and memory over the
+    population.
+    """
     sizes = sorted(ends["n"].unique(), reverse=True)
     labels = ends[ends["n"] == sizes[0]].sort_values("time")["label"].tolist()
     figure, (axes,) = panels(1, 2, height=1.7 + 0.27 * len(labels), sharey=True)
     for ax, cost, n in [(axes[0], "time", n) for n in sizes] + [(axes[1], "memory", sizes[0])]:
         for label, row in ends[ends["n"] == n].groupby("label"):
-            look = {"color": COLORS.get(row["method"].item(), "0.6"), "fillstyle": "full" if n == sizes[0] else "none"}
+            look = {
+                "color": COLORS.get(row["method"].item(), "0.6"),
+                "fillstyle": "full" if n == sizes[0] else "none",
+            }
             bars = error_bars(row, "time") if cost == "time" else None
             ax.errorbar(row[cost], [labels.index(label)], xerr=bars, fmt="o", markersize=5, **look)
-    for ax, cost, unit in zip(axes, COSTS, ("NumPy's normal samples", "the population"), strict=True):
+    for ax, cost, unit in zip(
+        axes, COSTS, ("NumPy's normal samples", "the population"), strict=True
+    ):
         ax.axvline(1.0, color="black", linewidth=0.8)
         ax.set(xmargin=0.1, xlabel=f"{cost} /\n{unit}", title=cost)
         log_scale(ax, "x")
@@ -293,18 +372,35 @@ def plot_ratios(ends: pd.DataFrame) -> Figure:
 
 @styled
 def plot_split(split: pd.DataFrame) -> Figure:
-    """Plot seconds of a generation, the optimizer's and its objective's, for each layer of the experiments."""
+    """Plot seconds of a generation, the optimizer's and its objective's, for each layer of the
+    experiments.
+    """
     figure, ((ax,),) = panels(1, 1, height=1.2 + 0.42 * len(split))
-    percent = 100 * split["optimizer_seconds"] / (split["optimizer_seconds"] + split["objective_seconds"])
+    percent = (
+        100 * split["optimizer_seconds"] / (split["optimizer_seconds"] + split["objective_seconds"])
+    )
     places = np.arange(len(split))
     ax.hlines(places, split["optimizer_seconds"], split["objective_seconds"], color="0.8", zorder=1)
     for name, color in {"optimizer": COLORS["lea-mvd"], "objective": "0.3"}.items():
         bars = split.rename(columns={f"{name}_{end}": end for end in ("low", "seconds", "high")})
-        ax.errorbar(bars["seconds"], places, xerr=error_bars(bars, "seconds"), fmt="o", color=color, label=name)
-    for at, share in zip(zip(split["optimizer_seconds"], places, strict=True), percent, strict=True):
-        ax.annotate(f"{share:.2g} %", at, (-8, 0), textcoords="offset points", ha="right", va="center")
+        ax.errorbar(
+            bars["seconds"],
+            places,
+            xerr=error_bars(bars, "seconds"),
+            fmt="o",
+            color=color,
+            label=name,
+        )
+    for at, share in zip(
+        zip(split["optimizer_seconds"], places, strict=True), percent, strict=True
+    ):
+        ax.annotate(
+            f"{share:.2g} %", at, (-8, 0), textcoords="offset points", ha="right", va="center"
+        )
     names = split["section"].map(named) + ", RBM " + split["layer"].astype(str)
     ax.set_yticks(places, names + "\nn = " + split["n"].map("{:,}".format))
-    ax.set(xscale="log", xlabel="seconds of a generation", xmargin=0.25, ylim=(len(split) - 0.4, -0.6))
+    ax.set(
+        xscale="log", xlabel="seconds of a generation", xmargin=0.25, ylim=(len(split) - 0.4, -0.6)
+    )
     legend(figure)
     return figure

@@ -1,7 +1,7 @@
 """Section 12: searches that go on where the paper's end.
 
-How far does LEA-MVD come beside CMA-ES with up to a hundred evaluations for each variable, on functions and an RBM?
-What should one use for the first ten, by the kind of function?
+How far does LEA-MVD come beside CMA-ES with up to a hundred evaluations for each variable, on
+functions and an RBM? What should one use for the first ten, by the kind of function?
 """
 
 import dataclasses
@@ -43,18 +43,30 @@ READINGS = ("lea-mvd", FORMER, RECOMMENDED)
 STRATEGIES = ("snes:population_size=16", "snes", "cr-fm-nes:population_size=16", "cr-fm-nes")
 SUITE = (8, 10, 12, 15, 17, 24)  # functions of bbob-largescale
 EARLY, FIRST = MARKS[:5], MARKS[:3]  # the second is where a reading is chosen
-JUDGED: list[Problem] = [Function(name, n_var) for n_var in (100, 1_000) for name in ("sphere", "rastrigin")]
-OTHERS: list[Problem] = [Function(name, n_var) for n_var in (100, 1_000) for name in ("ellipsoid", "rosenbrock")]
+JUDGED: list[Problem] = [
+    Function(name, n_var) for n_var in (100, 1_000) for name in ("sphere", "rastrigin")
+]
+OTHERS: list[Problem] = [
+    Function(name, n_var) for n_var in (100, 1_000) for name in ("ellipsoid", "rosenbrock")
+]
 OF_SUITE: list[Problem] = [Function(f"{BBOB}{number}", 160) for number in SUITE]
 FIVE = tuple(range(5))
 USED = (
-    Comparison(problems=dict.fromkeys(OTHERS, EARLY), methods=(*READINGS, SEPARABLE, *STRATEGIES), seeds=FIVE),
+    Comparison(
+        problems=dict.fromkeys(OTHERS, EARLY),
+        methods=(*READINGS, SEPARABLE, *STRATEGIES),
+        seeds=FIVE,
+    ),
     # Section 11 has separable CMA-ES and the readings on these problems
     Comparison(problems=dict.fromkeys([*JUDGED, *OF_SUITE], EARLY), methods=STRATEGIES, seeds=FIVE),
     Comparison(problems={RBM_1: FIRST}, methods=STRATEGIES[::2], seeds=FIVE),
 )
 FAR = [Moved(problem.name, problem.n_var) for problem in (*JUDGED, *OTHERS)]
-MOVED = Comparison(problems=dict.fromkeys([*JUDGED, *OTHERS, *FAR], FIRST), methods=READINGS, seeds=tuple(range(10)))
+MOVED = Comparison(
+    problems=dict.fromkeys([*JUDGED, *OTHERS, *FAR], FIRST),
+    methods=READINGS,
+    seeds=tuple(range(10)),
+)
 
 
 def used() -> Plan:
@@ -99,7 +111,9 @@ DRAWN = ("snes:population_size=16", "cr-fm-nes:population_size=16", "lea-mvd", R
 
 
 def early() -> pd.DataFrame:
-    """Return the recorded searches by which the methods for the first evaluations are compared, Section 11's too."""
+    """Return the recorded searches by which the methods for the first evaluations are compared,
+    Section 11's too.
+    """
     judged = read_recorded("preset_judged")
     judged = judged[judged["method"].isin([SEPARABLE, *READINGS])]
     again = read_recorded("preset_again")
@@ -110,7 +124,9 @@ def early() -> pd.DataFrame:
 
 
 def over_separable(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the searches of all other methods with `ratio`: their best over separable CMA-ES's, of the same seed."""
+    """Return the searches of all other methods with `ratio`: their best over separable CMA-ES's, of
+    the same seed.
+    """
     place = ["problem", "mark", "seed"]
     separable = table[table["method"] == SEPARABLE].set_index(place)["best"].rename("separable")
     others = table[table["method"] != SEPARABLE].join(separable, on=place)
@@ -118,7 +134,8 @@ def over_separable(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_kind(ratios: pd.DataFrame) -> pd.DataFrame:
-    """Return the ratio of each kind, method and mark: a geometric mean, with its interval over problems.
+    """Return the ratio of each kind, method and mark: a geometric mean, with its interval over
+    problems.
 
     In the one RBM the interval is over seeds. Problems on which SNES did not run are left out.
     """
@@ -126,16 +143,20 @@ def by_kind(ratios: pd.DataFrame) -> pd.DataFrame:
     everywhere = ratios.loc[ratios["method"] == STRATEGIES[0], "problem"]
     some = ratios.assign(kind=kind)[ratios["problem"].isin(everywhere)]
     by = ["kind", "method", "mark"]
-    problems = summarize(some, "ratio", [*by, "problem"], geometric=True).rename(columns={"mean": "ratio"})
+    problems = summarize(some, "ratio", [*by, "problem"], geometric=True).rename(
+        columns={"mean": "ratio"}
+    )
     counted = [some[some["kind"] == "RBM 1"], problems[problems["kind"] != "RBM 1"]]
     rows = pd.concat([summarize(table, "ratio", by, geometric=True) for table in counted])
     return rows.sort_values(["kind", "method", "mark"], ignore_index=True)
 
 
 def choice(ratios: pd.DataFrame, moved_searches: pd.DataFrame) -> pd.DataFrame:
-    """Return for each reading its ratio at 0.5 to 2 evaluations for each variable, and what the origin costs it.
+    """Return for each reading its ratio at 0.5 to 2 evaluations for each variable, and what the
+    origin costs it.
 
-    A problem counts once, whatever marks it has. Both are geometric means over problems, with their intervals.
+    A problem counts once, whatever marks it has. Both are geometric means over problems, with their
+    intervals.
     """
     first = ratios[ratios["mark"].isin(FIRST) & ratios["method"].isin(READINGS)]
     marks = summarize(first, "ratio", ["method", "problem", "mark"], geometric=True)
@@ -152,7 +173,9 @@ def choice(ratios: pd.DataFrame, moved_searches: pd.DataFrame) -> pd.DataFrame:
 
 @styled
 def plot_longer(runs: pd.DataFrame) -> Figure:
-    """Plot geometric means of the best values, bands for 95 % intervals, against evaluations for each variable."""
+    """Plot geometric means of the best values, bands for 95 % intervals, against evaluations for
+    each variable.
+    """
     means = summarize(runs.dropna(), "best", ["problem", "method", "mark"], geometric=True)
     problems = means.groupby("problem", sort=False)
     rows = (len(problems) + 1) // 2
@@ -173,13 +196,19 @@ def plot_longer(runs: pd.DataFrame) -> Figure:
 
 @styled
 def plot_used(ratios: pd.DataFrame) -> Figure:
-    """Plot ratios to separable CMA-ES against evaluations for each variable: a panel a problem, bands for seeds.
+    """Plot ratios to separable CMA-ES against evaluations for each variable: a panel a problem,
+    bands for seeds.
 
     Where a line leaves the panel the method is more than ten times as high.
     """
-    means = summarize(ratios[ratios["method"].isin(DRAWN)], "ratio", ["problem", "method", "mark"], geometric=True)
+    means = summarize(
+        ratios[ratios["method"].isin(DRAWN)], "ratio", ["problem", "method", "mark"], geometric=True
+    )
     kinds = means["problem"].str.partition(",")[0].map(KINDS)
-    order = [*means["problem"][kinds == "smooth"].unique(), *means["problem"][kinds != "smooth"].unique()]
+    order = [
+        *means["problem"][kinds == "smooth"].unique(),
+        *means["problem"][kinds != "smooth"].unique(),
+    ]
     columns = 4
     rows = -(-len(order) // columns)
     figure, axes = panels(rows, columns, height=1.2 + 1.35 * rows, sharex=True, sharey=True)

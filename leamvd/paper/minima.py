@@ -1,7 +1,8 @@
 """Section 11, first half: local minima.
 
-Can LEA-MVD escape from them (C13)? Searches start where L-BFGS-B has ended, on functions of many local minima and of
-RBMs. One has escaped if L-BFGS-B, started again from its best point, ends lower than it does without the search.
+Can LEA-MVD escape from them (C13)? Searches start where L-BFGS-B has ended, on functions of many
+local minima and of RBMs. One has escaped if L-BFGS-B, started again from its best point, ends lower
+than it does without the search.
 """
 
 import dataclasses
@@ -42,24 +43,39 @@ class Settings:
 
     functions: tuple[str, ...] = tuple(MULTIMODAL)
     sizes: tuple[int, ...] = (2, 5, 10, 20, 50)  # variables
-    methods: tuple[str, ...] = ("lea-mvd", "lea-mvd:printed", FORMER, "cma-es", "sep-cma-es", "random")
-    sigmas: tuple[float, ...] = (0.01, 0.1, 0.3)  # first standard deviations, in units of the domain's side
+    methods: tuple[str, ...] = (
+        "lea-mvd",
+        "lea-mvd:printed",
+        FORMER,
+        "cma-es",
+        "sep-cma-es",
+        "random",
+    )
+    # first standard deviations, in units of the domain's side
+    sigmas: tuple[float, ...] = (0.01, 0.1, 0.3)
     seeds: tuple[int, ...] = tuple(range(30))
     images: Images = IMAGES
     rbm_seeds: tuple[int, ...] = tuple(range(30))  # of LEA-MVD's searches of RBMs
 
 
-FEW = {"functions": ("rastrigin", "griewank"), "sizes": (2, 10), "methods": ("lea-mvd", "sep-cma-es", "random")}
+FEW = {
+    "functions": ("rastrigin", "griewank"),
+    "sizes": (2, 10),
+    "methods": ("lea-mvd", "sep-cma-es", "random"),
+}
 FEW |= {"sigmas": (0.1, 0.3), "seeds": (0, 1), "rbm_seeds": (0,), "images": Images(n_images=200)}
 PROFILES = {"quick": Settings(**FEW), "paper": Settings()}
-EARLY, BUDGET = 1_000, 5_000  # evaluations of a search of the paper, about, and of the searches on functions
+# evaluations of a search of the paper, about, and of the searches on functions
+EARLY, BUDGET = 1_000, 5_000
 N_HIDDEN, EPOCHS = 5, 50  # of the RBMs, and of contrastive divergence
 STARTS = {"cd": "contrastive divergence", "l-bfgs": "L-BFGS"}  # what a search of an RBM comes after
 
-LBFGS = {"ftol": 0.0, "gtol": 1e-9, "maxiter": 20_000, "maxfun": 40_000}  # rounding or the gradient ends it, not these
+# rounding or the gradient ends it, not these
+LBFGS = {"ftol": 0.0, "gtol": 1e-9, "maxiter": 20_000, "maxfun": 40_000}
 TRIES = 100  # points at most from which L-BFGS-B looks for a minimum that is not the global one
 ROUND = 2_000  # evaluations after which it begins anew on an RBM, whose weights would grow forever
-TOLERANCE = 1e-6  # how much lower an end must be: part of a function's mean over its domain, or of an RBM's error
+# how much lower an end must be: part of a function's mean over its domain, or of an RBM's error
+TOLERANCE = 1e-6
 
 
 class Tables(NamedTuple):
@@ -94,15 +110,18 @@ class Valley(NamedTuple):
     def descend(self, x: np.ndarray) -> tuple[np.ndarray, float]:
         """Return where L-BFGS-B ends from a point, and the value there."""
         cube = [(0, 1)] * len(x)
-        end = optimize.minimize(self.value, x, jac=self.gradient, method="L-BFGS-B", bounds=cube, options=LBFGS)
+        end = optimize.minimize(
+            self.value, x, jac=self.gradient, method="L-BFGS-B", bounds=cube, options=LBFGS
+        )
         return end.x, float(end.fun)
 
 
 def valley(function: str, n_var: int, seed: int) -> Valley | None:
-    """Return a function of `MULTIMODAL`, its minimum moved, and the local minimum that the searches of a seed start at.
+    """Return a function of `MULTIMODAL`, its minimum moved, and the local minimum that the searches
+    of a seed start at.
 
-    That is where L-BFGS-B ends from a uniform point, the first from which it does not end at the global minimum; None
-    where it ends there from all.
+    That is where L-BFGS-B ends from a uniform point, the first from which it does not end at the
+    global minimum; None where it ends there from all.
     """
     rng = np.random.default_rng([seed, n_var])
     value, gradient = in_unit_cube(function, rng.uniform(0.1, 0.9, n_var))
@@ -115,10 +134,11 @@ def valley(function: str, n_var: int, seed: int) -> Valley | None:
 
 
 def escape(function: str, n_var: int, method: str, sigmas: tuple[float, ...], seed: int) -> Result:
-    """Return the ends of a method's searches from a local minimum of a function, a row for each sigma0.
+    """Return the ends of a method's searches from a local minimum of a function, a row for each
+    sigma0.
 
-    `early` and `end` are what L-BFGS-B makes of the best points after `EARLY` and `BUDGET` evaluations; all are NaN
-    where there is no local minimum to start from.
+    `early` and `end` are what L-BFGS-B makes of the best points after `EARLY` and `BUDGET`
+    evaluations; all are NaN where there is no local minimum to start from.
     """
     columns = ["sigma0", "start", "tolerance", "early", "end", "best", "evaluations"]
     if (here := valley(function, n_var, seed)) is None:
@@ -130,7 +150,9 @@ def escape(function: str, n_var: int, method: str, sigmas: tuple[float, ...], se
     elif parsed.trainer.endswith("cma-es"):
         given = {"population_size": 4 + int(3 * np.log(n_var))}  # pycma's
     for sigma0 in sigmas:
-        opt = optimizer(parsed.trainer, here.x, bounds=(0, 1), sigma0=sigma0, n_gen=BUDGET, seed=seed, **given)
+        opt = optimizer(
+            parsed.trainer, here.x, bounds=(0, 1), sigma0=sigma0, n_gen=BUDGET, seed=seed, **given
+        )
         early = here.x
         for _ in generations(opt, here.value, BUDGET):
             early = opt.result.x if opt.nfev <= EARLY else early
@@ -143,9 +165,13 @@ def escape(function: str, n_var: int, method: str, sigmas: tuple[float, ...], se
 
 
 def curvatures(theta: np.ndarray, V: np.ndarray, n_hidden: int) -> np.ndarray:
-    """Return the eigenvalues of the error's Hessian in ascending order, by central differences of gradients."""
+    """Return the eigenvalues of the error's Hessian in ascending order, by central differences of
+    gradients.
+    """
     steps = 1e-4 * np.eye(len(theta))
-    after, before = ([error_and_gradient(theta + y, V, n_hidden)[1] for y in moves] for moves in (steps, -steps))
+    after, before = (
+        [error_and_gradient(theta + y, V, n_hidden)[1] for y in moves] for moves in (steps, -steps)
+    )
     H = np.subtract(after, before) / 2e-4
     return np.linalg.eigvalsh((H + H.T) / 2)
 
@@ -154,7 +180,9 @@ def descend_rbm(theta: np.ndarray, V: np.ndarray, n_hidden: int) -> tuple[np.nda
     """Return where L-BFGS ends from an RBM, and the error there."""
     before, options = np.inf, LBFGS | {"maxfun": ROUND}
     while True:
-        end = optimize.minimize(error_and_gradient, theta, (V, n_hidden), jac=True, method="L-BFGS-B", options=options)
+        end = optimize.minimize(
+            error_and_gradient, theta, (V, n_hidden), jac=True, method="L-BFGS-B", options=options
+        )
         theta, now = end.x, float(end.fun)
         if now >= before - TOLERANCE * now:
             return theta, now
@@ -165,8 +193,9 @@ def descend_rbm(theta: np.ndarray, V: np.ndarray, n_hidden: int) -> tuple[np.nda
 def escape_from_training(images: Images, method: str, seed: int) -> Result:
     """Return the ends of the paper's search of an RBM from each of `STARTS`.
 
-    A row has the error there, the gradient's norm and the outer eigenvalues of the Hessian; the error `without` a
-    search, which L-BFGS reaches from there; the `best` of the search, and the `end` that L-BFGS makes of it.
+    A row has the error there, the gradient's norm and the outer eigenvalues of the Hessian; the
+    error `without` a search, which L-BFGS reaches from there; the `best` of the search, and the
+    `end` that L-BFGS makes of it.
     """
     V, parsed = images.load("float64").train.astype(np.float64), Method.parse(method)
     training, reading = parsed.training(Training(dtype="float64")), parsed.reading(EXPERIMENT)
@@ -182,9 +211,22 @@ def escape_from_training(images: Images, method: str, seed: int) -> Result:
             pass
         end = descend_rbm(opt.result.x, V, N_HIDDEN)[1]
         steepness = float(np.linalg.norm(gradient)), values[0], values[-1]
-        rows.append((start, len(theta), error, *steepness, TOLERANCE * error, without, opt.best_fun, end))
+        rows.append(
+            (start, len(theta), error, *steepness, TOLERANCE * error, without, opt.best_fun, end)
+        )
         theta = lower
-    columns = ["start", "n_var", "error", "gradient", "least", "most", "tolerance", "without", "best", "end"]
+    columns = [
+        "start",
+        "n_var",
+        "error",
+        "gradient",
+        "least",
+        "most",
+        "tolerance",
+        "without",
+        "best",
+        "end",
+    ]
     return Result(pd.DataFrame(rows, columns=columns))
 
 
@@ -193,12 +235,23 @@ def plan(settings: Settings) -> Plan:
     images = settings.images.known()
     labels = product(settings.functions, settings.sizes, settings.methods, settings.seeds)
     runs = {label: delayed(escape)(*label[:3], settings.sigmas, label[3]) for label in labels}
-    rbms = {("lea-mvd", seed): delayed(escape_from_training)(images, "lea-mvd", seed) for seed in settings.rbm_seeds}
-    return {"runs": (["function", "n_var", "method", "seed"], runs), "rbms": (["method", "seed"], rbms)}
+    rbms = {
+        ("lea-mvd", seed): delayed(escape_from_training)(images, "lea-mvd", seed)
+        for seed in settings.rbm_seeds
+    }
+    return {
+        "runs": (["function", "n_var", "method", "seed"], runs),
+        "rbms": (["method", "seed"], rbms),
+    }
 
 
-_OTHERS = tuple(f"{method}perturbation={last}" for method in ("lea-mvd:", f"{FORMER}+") for last in ("off", "added"))
-WITHOUT = Settings(methods=_OTHERS, sigmas=(Training.sigma0,), rbm_seeds=())  # without the factors of R17
+_OTHERS = tuple(
+    f"{method}perturbation={last}"
+    for method in ("lea-mvd:", f"{FORMER}+")
+    for last in ("off", "added")
+)
+# without the factors of R17
+WITHOUT = Settings(methods=_OTHERS, sigmas=(Training.sigma0,), rbm_seeds=())
 
 RECORDED = {
     "local_minima": Recorded(PROFILES["paper"], lambda: plan(PROFILES["paper"])),
@@ -209,9 +262,11 @@ RECORDED = {
 
 
 def escaped(table: pd.DataFrame, end: str = "end") -> pd.DataFrame:
-    """Return the searches that had something to escape from, with whether they have `escaped` by the one or other end.
+    """Return the searches that had something to escape from, with whether they have `escaped` by
+    the one or other end.
 
-    They have where L-BFGS-B ends lower after them than without them; from a local minimum that is where they start.
+    They have where L-BFGS-B ends lower after them than without them; from a local minimum that is
+    where they start.
     """
     before = "without" if "without" in table else "start"
     there = table.dropna(subset=[before])
@@ -219,14 +274,20 @@ def escaped(table: pd.DataFrame, end: str = "end") -> pd.DataFrame:
 
 
 def most_escape(measured: Tables) -> dict[str, Effect]:
-    """Test whether more than half of LEA-MVD's searches escape, with the paper's first standard deviation (C13).
+    """Test whether more than half of LEA-MVD's searches escape, with the paper's first standard
+    deviation (C13).
 
     The tests are by the number of a function's variables, and by the start of an RBM.
     """
     ours = escaped(measured.runs).query("method == 'lea-mvd' and sigma0 == @Training.sigma0")
-    tests = {f"{n_var} variables": share(group["escaped"], lower=0.5) for n_var, group in ours.groupby("n_var")}
+    tests = {
+        f"{n_var} variables": share(group["escaped"], lower=0.5)
+        for n_var, group in ours.groupby("n_var")
+    }
     of_rbms = escaped(measured.rbms).set_index("start")["escaped"]
-    return tests | {f"RBM after {name}": share(of_rbms[[start]], lower=0.5) for start, name in STARTS.items()}
+    return tests | {
+        f"RBM after {name}": share(of_rbms[[start]], lower=0.5) for start, name in STARTS.items()
+    }
 
 
 # ---- figures
@@ -234,7 +295,9 @@ def most_escape(measured: Tables) -> dict[str, Effect]:
 
 @styled
 def plot_escapes(shares: pd.DataFrame) -> Figure:
-    """Plot shares of searches that escape in percent against the number of variables, a panel for each sigma0."""
+    """Plot shares of searches that escape in percent against the number of variables, a panel for
+    each sigma0.
+    """
     sigmas = list(shares["sigma0"].unique())
     figure, axes = panels(len(sigmas), 1, height=1.7 * len(sigmas) + 1.2, sharex=True)
     percent = shares.assign(**100 * shares[["mean", "low", "high"]])

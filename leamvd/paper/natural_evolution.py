@@ -1,7 +1,8 @@
-"""Two natural evolution strategies that studies compare with, SNES and CR-FM-NES; the library has neither.
+"""Two natural evolution strategies that studies compare with, SNES and CR-FM-NES; the library has
+neither.
 
-A generation moves the parameters of a normal distribution along the natural gradient of what its points are worth by
-their ranks. Both strategies need O(n) time and memory, and look at ranks alone.
+A generation moves the parameters of a normal distribution along the natural gradient of what its
+points are worth by their ranks. Both strategies need O(n) time and memory, and look at ranks alone.
 """
 
 import math
@@ -18,7 +19,9 @@ from leamvd.optimizers.base import Optimizer
 
 
 def usual_population_size(method: str, n_var: int) -> int:
-    """Return the population size that a strategy is usually given: 4 + 3 ln n, for CR-FM-NES made even."""
+    """Return the population size that a strategy is usually given: 4 + 3 ln n, for CR-FM-NES made
+    even.
+    """
     size = 4 + int(3 * math.log(n_var))
     if method == "cr-fm-nes":
         size += size % 2
@@ -26,14 +29,17 @@ def usual_population_size(method: str, n_var: int) -> int:
 
 
 def rank_weights(population_size: int) -> Array:
-    """Return the weights (m,) of a population's points, best first: they fall to zero in its midst, and sum to 1."""
+    """Return the weights (m,) of a population's points, best first: they fall to zero in its midst,
+    and sum to 1.
+    """
     ranks = np.arange(1, population_size + 1)
     weights = np.maximum(0, math.log(population_size / 2 + 1) - np.log(ranks))
     return np.asarray(weights / weights.sum())
 
 
 class SNES(Optimizer):
-    """Separable natural evolution strategy (Schaul, Glasmachers and Schmidhuber 2011), with their learning rates.
+    """Separable natural evolution strategy (Schaul, Glasmachers and Schmidhuber 2011), with their
+    learning rates.
 
     Parameters
     ----------
@@ -62,9 +68,11 @@ class SNES(Optimizer):
 
 
 class CRFMNES(Optimizer):
-    """CR-FM-NES (Nomura and Ono 2022): the covariance matrix is sigma^2 D (I + v v^T) D, with a diagonal D.
+    """CR-FM-NES (Nomura and Ono 2022): the covariance matrix is sigma^2 D (I + v v^T) D, with a
+    diagonal D.
 
-    Every second point of a generation mirrors another one. All values that are told are of feasible points.
+    Every second point of a generation mirrors another one. All values that are told are of feasible
+    points.
 
     Parameters
     ----------
@@ -79,7 +87,9 @@ class CRFMNES(Optimizer):
     def __init__(self, x0: ArrayLike, *, population_size: int, **options: Any) -> None:
         super().__init__(x0, population_size=population_size, **options)
         if self.population_size % 2:
-            raise ValueError(f"population_size must be even for CR-FM-NES, got {self.population_size}")
+            raise ValueError(
+                f"population_size must be even for CR-FM-NES, got {self.population_size}"
+            )
         self._rng = generator(self.seed)
         self._mean = np.array(self._x0)
         self._sigma = self.sigma0
@@ -94,7 +104,8 @@ class CRFMNES(Optimizer):
         self._c_sigma = (self._mu_eff + 2) / (n + self._mu_eff + 5)
         self._c_c = (4 + self._mu_eff / n) / (n + 4 + 2 * self._mu_eff / n)
         self._c_1 = 2 / ((n + 1.3) ** 2 + self._mu_eff) * (n - 5) / 6
-        self._normal_length = math.sqrt(n) * (1 - 1 / (4 * n) + 1 / (21 * n**2))  # of N(0, I), expected
+        # of N(0, I), expected
+        self._normal_length = math.sqrt(n) * (1 - 1 / (4 * n) + 1 / (21 * n**2))
         # how much the distance of a point counts while the distribution moves
         a = brentq(lambda a: (1 + a**2) * math.exp(a**2 / 2) / 0.24 - 10 - n, 0, 10, xtol=1e-13)
         self._alpha = a * min(1, math.sqrt(m / n))
@@ -145,20 +156,25 @@ class CRFMNES(Optimizer):
         d = self._d * (1 + weights @ s)
         log_volume = np.log(d).sum() + math.log(1 + float(self._v @ self._v)) / 2
         self._d = d / math.exp(log_volume / n)
-        self._sigma = self._sigma * math.exp(eta_sigma / 2 * float(utilities @ (z**2 - 1).sum(axis=1)) / n)
+        self._sigma = self._sigma * math.exp(
+            eta_sigma / 2 * float(utilities @ (z**2 - 1).sum(axis=1)) / n
+        )
 
 
 def natural_gradients(Y: Array, length: float, unit: Array) -> tuple[Array, Array]:
-    """Return the natural gradients by D, relative to D, and by v, times its length, of the log-likelihoods of points.
+    """Return the natural gradients by D, relative to D, and by v, times its length, of the
+    log-likelihoods of points.
 
-    Rows of `Y`, (m, n), are points over sigma and D; v has a length and a unit vector. The equations are those of the
-    VD-CMA-ES (Akimoto, Auger and Hansen 2014), on which CR-FM-NES rests: its Fisher matrix is approximated so that its
-    inverse has a closed form.
+    Rows of `Y`, (m, n), are points over sigma and D; v has a length and a unit vector. The
+    equations are those of the VD-CMA-ES (Akimoto, Auger and Hansen 2014), on which CR-FM-NES rests:
+    its Fisher matrix is approximated so that its inverse has a closed form.
     """
     squared = length**2
     gamma = 1 + squared
     unit_squared = unit**2
-    alpha = math.sqrt(squared**2 + (2 * gamma - math.sqrt(gamma)) / float(unit_squared.max())) / (2 + squared)
+    alpha = math.sqrt(squared**2 + (2 * gamma - math.sqrt(gamma)) / float(unit_squared.max())) / (
+        2 + squared
+    )
     alpha = min(1.0, alpha)
     b = 2 * alpha**2 - (1 - alpha**2) * squared**2 / gamma
     inverse = 1 / (2 - (b + 2 * alpha**2) * unit_squared)
@@ -166,7 +182,9 @@ def natural_gradients(Y: Array, length: float, unit: Array) -> tuple[Array, Arra
     along = (Y @ unit)[:, None]
     t = along * Y - (along**2 + gamma) / 2 * unit
     s = Y**2 - squared / gamma * along * Y * unit - 1
-    s = s - alpha / gamma * ((2 + squared) * t * unit - squared * (t @ unit)[:, None] * unit_squared)
+    s = s - alpha / gamma * (
+        (2 + squared) * t * unit - squared * (t @ unit)[:, None] * unit_squared
+    )
     scaled = inverse * unit_squared
     s = inverse * s - b / (1 + b * float(unit_squared @ scaled)) * (s @ scaled)[:, None] * scaled
     t = t - alpha * ((2 + squared) * s * unit - (s @ unit_squared)[:, None] * unit)
@@ -174,7 +192,9 @@ def natural_gradients(Y: Array, length: float, unit: Array) -> tuple[Array, Arra
 
 
 def generator(seed: int) -> np.random.Generator:
-    """Return the generator of a strategy's normals, which the library's methods do not draw from."""
+    """Return the generator of a strategy's normals, which the library's methods
+    do not draw from.
+    """
     return np.random.default_rng(random_streams.child(seed, random_streams.NATURAL_EVOLUTION))
 
 

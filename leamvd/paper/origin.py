@@ -1,7 +1,7 @@
 """Section 7, second half: what carries a search, and where the origin of the coordinates is.
 
-Every generation ends with factors that act in proportion to the distance from the origin (R17). What is a search worth
-when its optimum is somewhere else, and what is it worth without them?
+Every generation ends with factors that act in proportion to the distance from the origin (R17).
+What is a search worth when its optimum is somewhere else, and what is it worth without them?
 """
 
 import dataclasses
@@ -40,7 +40,12 @@ NOISES = {  # by their names: the kind, and its size
     **{f"{kind}, {k:g}": (kind, k) for kind in (SPARSE, DENSE) for k in SIZES},
     **{kind: (kind, 1.0) for kind in (ADDED, OFF)},
 }
-PRINTED, UNBIASED, BEFORE, CENTER = "as printed", "unbiased", "about the mean before", "about the center"
+PRINTED, UNBIASED, BEFORE, CENTER = (
+    "as printed",
+    "unbiased",
+    "about the mean before",
+    "about the center",
+)
 SPREADS = (PRINTED, UNBIASED, BEFORE, CENTER)
 METHODS = "lea-mvd", "lea-mvd:reset=off", FORMER, "lea-mvd:population_size=8+reset=off"
 BASELINE = "sep-cma-es"
@@ -48,8 +53,18 @@ SEEDS = tuple(range(10))
 RBM_1 = Images(dataset="mnist", side=28, n_images=10_000)
 
 SETTINGS = {
-    **{"functions": ("sphere", "rotated ellipsoid", "rastrigin"), "sizes": (10, 100), "methods": METHODS},
-    **{"places": PLACES, "seeds": SEEDS, "evaluations": EVALUATIONS, "sigma0": SIGMA0, "noises": tuple(NOISES)},
+    **{
+        "functions": ("sphere", "rotated ellipsoid", "rastrigin"),
+        "sizes": (10, 100),
+        "methods": METHODS,
+    },
+    **{
+        "places": PLACES,
+        "seeds": SEEDS,
+        "evaluations": EVALUATIONS,
+        "sigma0": SIGMA0,
+        "noises": tuple(NOISES),
+    },
     **{"spreads": SPREADS, "images": RBM_1},
 }
 
@@ -67,11 +82,20 @@ def centered(function: str, n_var: int, seed: int) -> tuple[np.ndarray, Objectiv
 
 
 def search(
-    function: str, n_var: int, c: float, scale: float, method: str, noise: str, seed: int, spread: str, n_elite: int
+    function: str,
+    n_var: int,
+    c: float,
+    scale: float,
+    method: str,
+    noise: str,
+    seed: int,
+    spread: str,
+    n_elite: int,
 ) -> Result:
     """Return the best value of a search whose optimum is at c in every coordinate, see `Varied`.
 
-    `scale` is that of the start's distance and of sigma0. The factor acts about x0 where x0 is the origin.
+    `scale` is that of the start's distance and of sigma0. The factor acts about x0 where x0 is the
+    origin.
     """
     start, objective = centered(function, n_var, seed)
     optimum = -scale * start if noise == ABOUT_X0 else np.full(n_var, c)
@@ -91,10 +115,20 @@ def search(
 class Varied(LEAMVD):
     """LEA-MVD with another noise at the end of each generation, or other standard deviations.
 
-    `size` is the root mean square of x0, with which constant noise has a factor's standard deviation in one step.
+    `size` is the root mean square of x0, with which constant noise has a factor's standard
+    deviation in one step.
     """
 
-    def __init__(self, x0: np.ndarray, *, noise: str, spread: str, size: float, reading: Reading, **given: Any) -> None:
+    def __init__(
+        self,
+        x0: np.ndarray,
+        *,
+        noise: str,
+        spread: str,
+        size: float,
+        reading: Reading,
+        **given: Any,
+    ) -> None:
         (self.noise, times), self.spread = NOISES[noise], spread
         self.size = times * size
         added = self.noise in (SPARSE, ADDED)
@@ -109,7 +143,9 @@ class Varied(LEAMVD):
         if self.noise == ABOUT_MEAN:
             self._X[self.n_elite :] += mean
         elif self.noise == DENSE:
-            z = np.random.default_rng([self.seed, self.generation]).standard_normal(self._X[self.n_elite :].shape)
+            z = np.random.default_rng([self.seed, self.generation]).standard_normal(
+                self._X[self.n_elite :].shape
+            )
             self._X[self.n_elite :] += self.size * math.sqrt(PERTURBED / 12) * z
         step = abs(self._descent_mean) if self.reading.descent != "off" else 0.0
         v = self._beta2 * self._vectors.path + (1 - self._beta2) * step * self._vectors.descent
@@ -120,7 +156,8 @@ class Varied(LEAMVD):
         std = self._vectors.std
         if self.spread == UNBIASED:
             std /= math.sqrt(1 - float(self._weights @ self._weights))
-        elif self.spread in (BEFORE, CENTER) and self.generation > 1:  # Hansen's tutorial on CMA-ES, on EMNA
+        # Hansen's tutorial on CMA-ES, on EMNA
+        elif self.spread in (BEFORE, CENTER) and self.generation > 1:
             np.hypot(std, self._vectors.mean - self._point, out=std)
         self._std_norm = float(np.linalg.norm(std))
         if self.noise == SPARSE:
@@ -128,9 +165,17 @@ class Varied(LEAMVD):
 
 
 def about_start(images: Images, n_hidden: int, sigma0: float, seed: int) -> Result:
-    """Return the error of a first layer after each generation, where factors act about its start solution."""
+    """Return the error of a first layer after each generation, where factors act about its start
+    solution.
+    """
     x0, objective = FirstRBM("RBM 1", images, n_hidden).start(seed)
-    opt = LEAMVD(np.zeros_like(x0), sigma0=sigma0, seed=layer_seed(seed, 1), dtype="float32", reading=EXPERIMENT)
+    opt = LEAMVD(
+        np.zeros_like(x0),
+        sigma0=sigma0,
+        seed=layer_seed(seed, 1),
+        dtype="float32",
+        reading=EXPERIMENT,
+    )
     after = [opt.best_fun for _ in generations(opt, lambda X: objective(x0 + X))]
     best = [float(objective(x0[None])[0]), *after]
     return Result(pd.DataFrame({"iteration": range(len(best)), "mean_field": best}))
@@ -142,14 +187,23 @@ def _places() -> Plan:
     where += [(noise, c, 1.0) for noise in (OFF, ADDED, ABOUT_X0) for c in (1.0, 64.0)]
     where += [(noise, 10.0, 10.0) for noise in (FACTOR, OFF, ADDED, ABOUT_X0)]
     cells = list(product(SETTINGS["functions"], SETTINGS["sizes"], METHODS, where))
-    cells += [(f, n, BASELINE, (OFF, 1.0, 1.0)) for f, n in product(SETTINGS["functions"], SETTINGS["sizes"])]
+    cells += [
+        (f, n, BASELINE, (OFF, 1.0, 1.0))
+        for f, n in product(SETTINGS["functions"], SETTINGS["sizes"])
+    ]
     labels = [(f, n, m, *at, seed) for (f, n, m, at), seed in product(cells, SEEDS)]
     large = product(METHODS[::2], (1.0, 3.0, 10.0), SEEDS[:5])
     labels += [("sphere", 1_000, method, FACTOR, c, 1.0, seed) for method, c, seed in large]
     names = ["function", "n_var", "method", "noise", "c", "scale", "seed"]
     given = {"spread": PRINTED, "n_elite": 4}
     return {
-        "runs": (names, {label: delayed(search)(**dict(zip(names, label, strict=True)), **given) for label in labels})
+        "runs": (
+            names,
+            {
+                label: delayed(search)(**dict(zip(names, label, strict=True)), **given)
+                for label in labels
+            },
+        )
     }
 
 
@@ -159,7 +213,9 @@ def _parts() -> Plan:
     cells = product(SETTINGS["functions"][:2], (1.0, 10.0), NOISES, SPREADS, (4, 1), off, SEEDS)
     for function, c, noise, spread, n_elite, both, seed in cells:
         label = function, c, noise, spread, n_elite, both, seed
-        calls[label] = delayed(search)(function, 100, c, 1.0, off[both], noise, seed, spread, n_elite)
+        calls[label] = delayed(search)(
+            function, 100, c, 1.0, off[both], noise, seed, spread, n_elite
+        )
     return {"runs": (["function", "c", "noise", "std", "n_elite", "directions", "seed"], calls)}
 
 
@@ -178,42 +234,62 @@ RECORDED = {
 
 
 def medians(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """Return the median of the best values over seeds, with the quartiles, by some columns in order of appearance."""
+    """Return the median of the best values over seeds, with the quartiles, by some columns in order
+    of appearance.
+    """
     best = table.groupby(by, sort=False)["best"]
     ends = {"median": best.median(), "low": best.quantile(0.25), "high": best.quantile(0.75)}
     return pd.DataFrame(ends).reset_index()
 
 
 def carries(parts: pd.DataFrame) -> pd.DataFrame:
-    """Return in how many cells each noise, with directions and without, and both directions carry a search.
+    """Return in how many cells each noise, with directions and without, and both directions carry a
+    search.
 
-    That is where leaving the part out raises the median end at least tenfold; a cost is by how many times.
+    That is where leaving the part out raises the median end at least tenfold; a cost is by how many
+    times.
     """
     cells = ["function", "c", "std", "n_elite"]
-    best = medians(parts, [*cells, "noise", "directions"]).pivot(index=cells, columns=["directions", "noise"])["median"]
+    best = medians(parts, [*cells, "noise", "directions"]).pivot(
+        index=cells, columns=["directions", "noise"]
+    )["median"]
     costs = {
         "noise": best["both"][[OFF]].to_numpy() / best["both"],
         "noise, without directions": best["none"][[OFF]].to_numpy() / best["none"],
         "directions": best["none"] / best["both"],
     }
     table = pd.concat(costs, axis=1).T.rename_axis(["part", "noise"])
-    ends = {"carries": (table >= 10).sum(axis=1), "least": table.min(axis=1), "most": table.max(axis=1)}
+    ends = {
+        "carries": (table >= 10).sum(axis=1),
+        "least": table.min(axis=1),
+        "most": table.max(axis=1),
+    }
     found = pd.DataFrame({"cells": table.shape[1], **ends})
-    return found.reindex(pd.MultiIndex.from_product([costs, NOISES], names=table.index.names)).reset_index()
+    return found.reindex(
+        pd.MultiIndex.from_product([costs, NOISES], names=table.index.names)
+    ).reset_index()
 
 
 # ---- figures
 
-LOOKS = {FACTOR: (VERMILION, "-", "o"), ABOUT_X0: ("0.3", "--", "s"), OFF: (BLUE, ":", "^"), ADDED: (GREEN, "-.", "D")}
+LOOKS = {
+    FACTOR: (VERMILION, "-", "o"),
+    ABOUT_X0: ("0.3", "--", "s"),
+    OFF: (BLUE, ":", "^"),
+    ADDED: (GREEN, "-.", "D"),
+}
 
 
 @styled
 def plot_places(places: pd.DataFrame, function: str, n_var: int) -> Figure:
-    """Plot the best value against the place of the optimum: medians of ten seeds, bands between the quartiles.
+    """Plot the best value against the place of the optimum: medians of ten seeds, bands between the
+    quartiles.
 
     What does not depend on the place by construction was measured at two, and is drawn through.
     """
-    rows = places[(places["function"] == function) & (places["n_var"] == n_var) & (places["scale"] == 1)]
+    rows = places[
+        (places["function"] == function) & (places["n_var"] == n_var) & (places["scale"] == 1)
+    ]
     figure, axes = panels(1, 2, height=3.6, sharey=True)
     baseline = medians(rows[rows["method"].str.startswith(BASELINE)], ["noise"]).iloc[0]
     for ax, method in zip(axes[0], METHODS[::3], strict=True):
@@ -221,11 +297,24 @@ def plot_places(places: pd.DataFrame, function: str, n_var: int) -> Figure:
         for noise, line in ends.groupby("noise", sort=False):
             color, style, marker = LOOKS[noise]
             if noise == FACTOR:
-                band(ax, line, "c", "median", color=color, marker=marker, linestyle=style, label=noise)
+                band(
+                    ax,
+                    line,
+                    "c",
+                    "median",
+                    color=color,
+                    marker=marker,
+                    linestyle=style,
+                    label=noise,
+                )
             else:
-                ax.plot(line["c"], line["median"], color=color, marker=marker, linestyle="", label=noise)
+                ax.plot(
+                    line["c"], line["median"], color=color, marker=marker, linestyle="", label=noise
+                )
                 ax.axhline(line["median"].median(), color=color, linestyle=style)
-                ax.axhspan(line["low"].median(), line["high"].median(), color=color, alpha=0.2, linewidth=0)
+                ax.axhspan(
+                    line["low"].median(), line["high"].median(), color=color, alpha=0.2, linewidth=0
+                )
         ax.axhline(baseline["median"], color=COLORS[BASELINE], linewidth=1, label=named(BASELINE))
         ax.set_xscale("symlog", linthresh=0.1, linscale=0.5)
         ax.set_xticks(PLACES, [f"{c:g}" for c in PLACES])

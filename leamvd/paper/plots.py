@@ -38,13 +38,24 @@ STYLE: dict[str, Any] = {
 styled = plt.style.context(["default", STYLE])  # the decorator of functions that draw
 
 WIDTH = 5.25  # inches: a figure is as wide as the text
-PIXELS = 620 / WIDTH  # for an inch: text of 10 points is as large as the page's, and on a phone still 9 pixels high
+# for an inch: text of 10 points is as large as the page's, and on a phone still 9 pixels high
+PIXELS = 620 / WIDTH
 
-COLORS = {"cd": BLUE, "lea-mvd": VERMILION, "cma-es": GREEN, "sep-cma-es": PURPLE, "random": GRAY, "start": BLUE}
+COLORS = {
+    "cd": BLUE,
+    "lea-mvd": VERMILION,
+    "cma-es": GREEN,
+    "sep-cma-es": PURPLE,
+    "random": GRAY,
+    "start": BLUE,
+}
 COLORS |= {"snes": SKY, "cr-fm-nes": ORANGE}
-"""One color per method, the same in every figure; the start solution has that of contrastive divergence."""
+"""One color per method, the same in every figure; the start solution has that of contrastive
+divergence.
+"""
 
-STYLES = {"": "-", "x0-excluded": "--", "printed": ":"}  # readings of one method; all others are dash-dotted
+# readings of one method; all others are dash-dotted
+STYLES = {"": "-", "x0-excluded": "--", "printed": ":"}
 
 
 def method_look(method: str) -> dict[str, str]:
@@ -54,7 +65,9 @@ def method_look(method: str) -> dict[str, str]:
 
 
 @styled
-def panels(rows: int, columns: int, height: float, width: float = WIDTH, **options: Any) -> tuple[Figure, np.ndarray]:
+def panels(
+    rows: int, columns: int, height: float, width: float = WIDTH, **options: Any
+) -> tuple[Figure, np.ndarray]:
     """Return a figure, `WIDTH` wide by default, and its axes, shape (rows, columns)."""
     return plt.subplots(rows, columns, figsize=(width, height), squeeze=False, **options)
 
@@ -62,7 +75,9 @@ def panels(rows: int, columns: int, height: float, width: float = WIDTH, **optio
 def band(ax: Axes, line: pd.DataFrame, x: str, y: str = "mean", **look: Any) -> None:
     """Draw a column as a line, and the interval from `low` to `high` as a band."""
     (drawn,) = ax.plot(line[x], line[y], **look)
-    ax.fill_between(line[x], line["low"], line["high"], color=drawn.get_color(), alpha=0.2, linewidth=0)
+    ax.fill_between(
+        line[x], line["low"], line["high"], color=drawn.get_color(), alpha=0.2, linewidth=0
+    )
 
 
 def log_scale(ax: Axes, axes: str) -> None:
@@ -82,9 +97,16 @@ class _Between(LogFormatter):
 
 
 def legend(figure: Figure, ncols: int = 3) -> None:
-    """Show the labels of all panels, each once, below them, in `ncols` columns or as many as have room."""
-    lines = {name: line for ax in figure.axes for line, name in zip(*ax.get_legend_handles_labels(), strict=True)}
-    inches = 0.45 + 0.075 * max(map(len, lines), default=0)  # of a column: a line and the longest label
+    """Show the labels of all panels, each once, below them, in `ncols` columns or as many as have
+    room.
+    """
+    lines = {
+        name: line
+        for ax in figure.axes
+        for line, name in zip(*ax.get_legend_handles_labels(), strict=True)
+    }
+    # of a column: a line and the longest label
+    inches = 0.45 + 0.075 * max(map(len, lines), default=0)
     columns = min(ncols, max(1, int(figure.get_figwidth() / inches)))
     figure.legend(lines.values(), [*map(typeset, lines)], loc="outside lower center", ncols=columns)
 
@@ -100,7 +122,9 @@ def typeset(words: str) -> str:
 
 
 def error_bars(rows: pd.DataFrame, middle: str = "mean") -> np.ndarray:
-    """Return the lengths of error bars, shape (2, rows), from the middle to `low` and `high`; 0 without an interval."""
+    """Return the lengths of error bars, shape (2, rows), from the middle to `low` and `high`; 0
+    without an interval.
+    """
     return np.nan_to_num(rows[["low", "high"]].sub(rows[middle], axis=0).abs().to_numpy().T)
 
 
@@ -109,12 +133,19 @@ def error_bars(rows: pd.DataFrame, middle: str = "mean") -> np.ndarray:
 
 @styled
 def input_std(errors: pd.DataFrame) -> Figure:
-    """Plot the measure "input_std" of each layer on the first kind of inputs, a line for each method."""
+    """Plot the measure "input_std" of each layer on the first kind of inputs, a line for each
+    method.
+    """
     figure, ((ax,),) = panels(1, 1, height=3.6)
     layers = sorted(errors["layer"].unique())
     shown = errors[errors["inputs"] == errors["inputs"].iloc[0]]
     for method, points in shown.groupby("method", sort=False):
-        look = method_look(method) | {"linewidth": 1.0, "marker": "o", "markersize": 3, "label": named(str(method))}
+        look = method_look(method) | {
+            "linewidth": 1.0,
+            "marker": "o",
+            "markersize": 3,
+            "label": named(str(method)),
+        }
         ax.errorbar(points["layer"], points["mean"], error_bars(points), **look)
     ax.set_xticks(layers, [f"RBM {layer}" for layer in layers])
     ax.set(ylim=(0, None), ylabel="standard deviation of the inputs")
@@ -132,11 +163,18 @@ def gray_images(rows: Mapping[str, np.ndarray], *, signed: bool = False) -> Figu
     for ax, (name, images) in zip(axes[:, 0], rows.items(), strict=True):
         framed = np.pad(images.astype(float), ((0, 0), (0, 0), (0, 1)), constant_values=np.nan)
         ax.imshow(
-            np.hstack(list(framed)), cmap="RdBu_r" if signed else "gray_r", vmin=0, vmax=255, interpolation="nearest"
+            np.hstack(list(framed)),
+            cmap="RdBu_r" if signed else "gray_r",
+            vmin=0,
+            vmax=255,
+            interpolation="nearest",
         )
         ax.set_axis_off()
-        ax.text(-0.01, 0.5, name.replace("$", r"\$"), transform=ax.transAxes, ha="right", va="center")
-    figure.draw_without_rendering()  # the layout makes room for the names when it knows how wide images are
+        ax.text(
+            -0.01, 0.5, name.replace("$", r"\$"), transform=ax.transAxes, ha="right", va="center"
+        )
+    # the layout makes room for the names when it knows how wide images are
+    figure.draw_without_rendering()
     return figure
 
 
@@ -144,7 +182,9 @@ def gray_images(rows: Mapping[str, np.ndarray], *, signed: bool = False) -> Figu
 
 
 def _make_visible(ax: Axes) -> None:
-    """Mark the points of lines without a segment, which would not be seen; say so where nothing is finite."""
+    """Mark the points of lines without a segment, which would not be seen; say so where nothing is
+    finite.
+    """
     drawn = [line for line in ax.lines if line.get_transform() == ax.transData]
     for line in drawn:
         finite = np.isfinite(np.asarray(line.get_xydata(), dtype=float)).all(axis=1)
@@ -158,7 +198,9 @@ def _make_visible(ax: Axes) -> None:
 
 @styled
 def save(figure: Figure, name: str, folder: str | Path = ".") -> Image:
-    """Write ``figures/NAME.png`` and what is plotted, ``figures/NAME.json``; return the picture for a notebook."""
+    """Write ``figures/NAME.png`` and what is plotted, ``figures/NAME.json``; return the picture for
+    a notebook.
+    """
     path = Path(folder, "figures", f"{name}.png").expanduser()
     path.parent.mkdir(parents=True, exist_ok=True)
     for ax in figure.axes:
@@ -170,24 +212,44 @@ def save(figure: Figure, name: str, folder: str | Path = ".") -> Image:
 
 
 def plotted(figure: Figure) -> list[dict[str, Any]]:
-    """Return words, looks and arrays, to eight digits, of each of a figure's axes; at the end those of its legends."""
+    """Return words, looks and arrays, to eight digits, of each of a figure's axes; at the end those
+    of its legends.
+    """
     drawn = []
-    eight_digits = np.vectorize(lambda value: None if np.isnan(value) else float(f"{value:.8g}"), otypes=[object])
+    eight_digits = np.vectorize(
+        lambda value: None if np.isnan(value) else float(f"{value:.8g}"), otypes=[object]
+    )
     for ax in figure.axes:
-        fixed = [axis for axis in (ax.xaxis, ax.yaxis) if isinstance(axis.get_major_locator(), FixedLocator)]
+        fixed = [
+            axis
+            for axis in (ax.xaxis, ax.yaxis)
+            if isinstance(axis.get_major_locator(), FixedLocator)
+        ]
         texts = [*ax.texts, *(label for axis in fixed for label in axis.get_ticklabels())]
-        areas = [c for c in ax.collections if not isinstance(c, PathCollection)]  # bands and error bars
+        # bands and error bars
+        areas = [c for c in ax.collections if not isinstance(c, PathCollection)]
         arrays = [
             *(line.get_xydata() for line in ax.lines),
             *(c.get_offsets() for c in ax.collections),
-            *(shown.get_array() for shown in (*ax.collections, *ax.images) if shown.get_array() is not None),
+            *(
+                shown.get_array()
+                for shown in (*ax.collections, *ax.images)
+                if shown.get_array() is not None
+            ),
             *(path.vertices for c in areas for path in c.get_paths()),
             *(np.array(bar.get_bbox()) for bar in ax.patches),
-            *(getattr(text, "xy", text.get_position()) for text in texts),  # where an annotation points to
+            # where an annotation points to
+            *(getattr(text, "xy", text.get_position()) for text in texts),
         ]
         words = {"title": ax.get_title(), "x": ax.get_xlabel(), "y": ax.get_ylabel()}
-        words |= {"scales": [ax.get_xscale(), ax.get_yscale()], "texts": [text.get_text() for text in texts]}
-        plain = [eight_digits(np.ma.filled(np.ma.asarray(values, dtype=float), np.nan)).tolist() for values in arrays]
+        words |= {
+            "scales": [ax.get_xscale(), ax.get_yscale()],
+            "texts": [text.get_text() for text in texts],
+        }
+        plain = [
+            eight_digits(np.ma.filled(np.ma.asarray(values, dtype=float), np.nan)).tolist()
+            for values in arrays
+        ]
         drawn.append(words | {"looks": [*map(_look, ax.lines)], "arrays": plain})
     legends = figure.findobj(Legend)
     labels = [text.get_text() for part in (figure, *legends) for text in part.texts]
@@ -196,4 +258,7 @@ def plotted(figure: Figure) -> list[dict[str, Any]]:
 
 
 def _look(line: Line2D) -> str:
-    return f"{line.get_linestyle()} {line.get_marker()} {line.get_color()} {line.get_markerfacecolor()}"
+    return (
+        f"{line.get_linestyle()} {line.get_marker()} {line.get_color()}"
+        f" {line.get_markerfacecolor()}"
+    )

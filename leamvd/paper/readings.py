@@ -1,8 +1,8 @@
 """Section 7: which readings of the text matter.
 
-The paper leaves nineteen places of its algorithm open, and eleven of its experiment. Every alternative is run, one at a
-time, against the default with the same seeds: on layers of RBMs and on test functions. What does C_ani do (C11)? Are
-the suggested settings good ones (C12)?
+The paper leaves nineteen places of its algorithm open, and eleven of its experiment. Every
+alternative is run, one at a time, against the default with the same seeds: on layers of RBMs and on
+test functions. What does C_ani do (C11)? Are the suggested settings good ones (C12)?
 """
 
 import dataclasses
@@ -54,10 +54,18 @@ ALTERNATIVES: dict[str, tuple[str, ...]] = {
     "R18": ("lea-mvd:ties=newest",),
     "R19": tuple(f"lea-mvd:exponent={exponent}" for exponent in ("0", "0.5", "1", "2", "3")),
     "printed": ("lea-mvd:printed",),
-    "C11": ("lea-mvd:path=off", "lea-mvd:descent=off", "lea-mvd:path=off+descent=off", "lea-mvd:descent=free"),
+    "C11": (
+        "lea-mvd:path=off",
+        "lea-mvd:descent=off",
+        "lea-mvd:path=off+descent=off",
+        "lea-mvd:descent=free",
+    ),
     "C12": (
         *(f"lea-mvd:n_elite={count}" for count in (1, 2, 8, 12)),
-        *(f"lea-mvd:n_gen={n_gen}+n_elite={count}" for n_gen, count in ((44, 1), (46, 2), (62, 8), (83, 12))),
+        *(
+            f"lea-mvd:n_gen={n_gen}+n_elite={count}"
+            for n_gen, count in ((44, 1), (46, 2), (62, 8), (83, 12))
+        ),
         *("lea-mvd:population_size=12+n_gen=125", "lea-mvd:population_size=48+n_gen=23"),
         *(f"lea-mvd:sigma0={sigma0}" for sigma0 in ("0.01", "0.03", "0.3")),
     ),
@@ -70,15 +78,17 @@ ALTERNATIVES: dict[str, tuple[str, ...]] = {
 }
 """By item: each alternative alone, from the default.
 
-R15 needs a population that was drawn within limits, initialization (A), and is compared with that. Population sizes of
-C12 and E9, and once the numbers of elites, go with a number of generations that makes about as many evaluations.
-pycma's own population size is 24 to 28 here.
+R15 needs a population that was drawn within limits, initialization (A), and is compared with that.
+Population sizes of C12 and E9, and once the numbers of elites, go with a number of generations that
+makes about as many evaluations. pycma's own population size is 24 to 28 here.
 """
 
 
 def default(method: str) -> str:
     """Return the method that an alternative is compared with."""
-    return "lea-mvd:x0=none" if method.startswith("lea-mvd:x0=none+") else Method.parse(method).trainer
+    return (
+        "lea-mvd:x0=none" if method.startswith("lea-mvd:x0=none+") else Method.parse(method).trainer
+    )
 
 
 def methods(items: Iterable[str] = ALTERNATIVES) -> tuple[str, ...]:
@@ -88,10 +98,18 @@ def methods(items: Iterable[str] = ALTERNATIVES) -> tuple[str, ...]:
 
 
 def pairs(there: Collection[str]) -> list[tuple[str, str]]:
-    """Return item and method of the alternatives that are there with their default; "own" is one without an item."""
+    """Return item and method of the alternatives that are there with their default; "own" is one
+    without an item.
+    """
     items = {method: item for item, alternatives in ALTERNATIVES.items() for method in alternatives}
-    items |= {method: "own" for method in there if method not in items and default(method) != method}
-    return [(item, method) for method, item in items.items() if method in there and default(method) in there]
+    items |= {
+        method: "own" for method in there if method not in items and default(method) != method
+    }
+    return [
+        (item, method)
+        for method, item in items.items()
+        if method in there and default(method) in there
+    ]
 
 
 # ---- settings
@@ -108,18 +126,34 @@ class Settings(Study):
     def __post_init__(self) -> None:
         super().__post_init__()
         sizes = checks.several("sizes", self.sizes, different=True)
-        object.__setattr__(self, "sizes", tuple(checks.integer("sizes", n_var, at_least=2) for n_var in sizes))
+        object.__setattr__(
+            self, "sizes", tuple(checks.integer("sizes", n_var, at_least=2) for n_var in sizes)
+        )
         checks.integer("budget", self.budget, at_least=self.reading.population_size)
         if not pairs(self.methods):
-            raise ValueError(f"methods must have an alternative and its default among them, got {self.methods!r}")
+            raise ValueError(
+                f"methods must have an alternative and its default among them, got {self.methods!r}"
+            )
 
 
 PAPER = Settings(
-    images=Images(dataset="mnist", n_images=10_000), methods=methods(), seeds=tuple(range(30)), sizes=(100, 1000)
+    images=Images(dataset="mnist", n_images=10_000),
+    methods=methods(),
+    seeds=tuple(range(30)),
+    sizes=(100, 1000),
 )
-QUICK = Settings(layers=(30, 30), methods=("cd", *methods(("R1", "R5", "R13", "R16", "C11"))), seeds=(0, 1))
+QUICK = Settings(
+    layers=(30, 30), methods=("cd", *methods(("R1", "R5", "R13", "R16", "C11"))), seeds=(0, 1)
+)
 FEWER = PAPER.changed(
-    methods=("cd", "lea-mvd", "lea-mvd:x0-excluded", "lea-mvd:printed", "lea-mvd:path=off", "lea-mvd:descent=off"),
+    methods=(
+        "cd",
+        "lea-mvd",
+        "lea-mvd:x0-excluded",
+        "lea-mvd:printed",
+        "lea-mvd:path=off",
+        "lea-mvd:descent=off",
+    ),
     sizes=(),
 )
 POPULATIONS = "cma-es:population_size=12+n_gen=100", "cma-es:population_size=48+n_gen=25"
@@ -135,13 +169,17 @@ PROFILES = {
     "all": dataclasses.replace(FEWER, images=Images(dataset="mnist")),
     "controls": FEWER.changed(methods=("cma-es", *POPULATIONS, *SIGMAS)),
 }
-"""Every alternative; and a few of them on other data, items E3 (threshold, bernoulli), E4 (center), E6 (bits), E7 (own)
-and E11 (all); the controls are CMA-ES with other settings."""
+"""Every alternative; and a few of them on other data, items E3 (threshold, bernoulli), E4 (center),
+E6 (bits), E7 (own) and E11 (all); the controls are CMA-ES with other settings.
+"""
 
 ARCHIVE = {name: f"readings_{name}" for name in ("threshold", "bernoulli", "center", "bits", "own")}
-ARCHIVE = {"paper": "readings"} | ARCHIVE | {"all": "mnist_7x7", "controls": "readings_cma_es"}  # Section 3's layers
-FUNCTION = ["function", "n_var", "method", "seed", "evaluations", "best"]  # columns of the table of functions
-TOGETHER = "all functions"  # the problem that stands for all: the geometric mean of what a seed reaches on each
+# Section 3's layers
+ARCHIVE = {"paper": "readings"} | ARCHIVE | {"all": "mnist_7x7", "controls": "readings_cma_es"}
+# columns of the table of functions
+FUNCTION = ["function", "n_var", "method", "seed", "evaluations", "best"]
+# the problem that stands for all: the geometric mean of what a seed reaches on each
+TOGETHER = "all functions"
 
 
 class Tables(NamedTuple):
@@ -150,44 +188,71 @@ class Tables(NamedTuple):
     runs: pd.DataFrame  # errors of each layer by iteration; `data` has the profile
     functions: pd.DataFrame  # best value of each search on a function
     directions: pd.DataFrame  # what C_ani does in whole searches
-    outcomes: pd.DataFrame  # the last error of each search, of one measure and of the first of the profiles
+    # the last error of each search, of one measure and of the first of the profiles
+    outcomes: pd.DataFrame
 
 
 def tables(
-    profile: str = "recorded", folder: str | Path = ".", *, measure: str = "mean_field", n_jobs: int = 1, **changes: Any
+    profile: str = "recorded",
+    folder: str | Path = ".",
+    *,
+    measure: str = "mean_field",
+    n_jobs: int = 1,
+    **changes: Any,
 ) -> Tables:
-    """Return the tables of a profile: what is recorded of all profiles, or what is computed here."""
+    """Return the tables of a profile: what is recorded of all profiles, or what
+    is computed here.
+    """
     if profile == "recorded":
         checks.choice("measure", measure, MEASURES)
         results.refuse(changes)
-        every = pd.concat([read_recorded(name).assign(data=data) for data, name in ARCHIVE.items()], ignore_index=True)
+        every = pd.concat(
+            [read_recorded(name).assign(data=data) for data, name in ARCHIVE.items()],
+            ignore_index=True,
+        )
         runs = every[(every["data"] != "all") | (every["inputs"] == "shared")]
         measured = {"runs": runs, "functions": read_recorded("readings_functions")}
         measured["directions"] = read_recorded("readings_functions", "directions")
     else:
         measured = {"functions": pd.DataFrame(columns=FUNCTION)}
-        measured |= results.tables(planned(profile, measure, **changes), folder, n_jobs=n_jobs, label="readings")
+        measured |= results.tables(
+            planned(profile, measure, **changes), folder, n_jobs=n_jobs, label="readings"
+        )
         measured["runs"] = measured["runs"].assign(data=profile)
     lead = measured["runs"]["data"].eq(measured["runs"]["data"].iloc[0])
     ends = [outcomes(measured["runs"][lead], measure), function_outcomes(measured["functions"])]
-    return Tables(**measured, outcomes=pd.concat([table for table in ends if len(table)], ignore_index=True))
+    return Tables(
+        **measured, outcomes=pd.concat([table for table in ends if len(table)], ignore_index=True)
+    )
 
 
 def planned(profile: str, measure: str, **changes: Any) -> Plan:
     """Return the plan of a profile with changes."""
     checks.choice("measure", measure, MEASURES)
     study = results.profile(profile, PROFILES).changed(**changes).on_disk()
-    whole = {"runs": (LABELS, searches(study)), "functions": on_functions(study), "directions": follows(study)}
+    whole = {
+        "runs": (LABELS, searches(study)),
+        "functions": on_functions(study),
+        "directions": follows(study),
+    }
     return {name: table for name, table in whole.items() if table[1]}
 
 
-def summary(measured: Tables, profile: str = "recorded", measure: str = "", **changes: Any) -> pd.DataFrame:  # noqa: ARG001
+def summary(
+    measured: Tables,
+    profile: str = "recorded",
+    measure: str = "",  # noqa: ARG001
+    **changes: Any,
+) -> pd.DataFrame:
     """Return the last errors of all methods by both measures, see `layers.summary`."""
     if profile == "recorded":
         return layers.summary(measured.runs[measured.runs["data"] == "paper"])
     study = PROFILES[profile].changed(**changes)
     same = {"sizes": study.sizes, "budget": study.budget}  # no layer depends on them
-    known = [(PROFILES[name].changed(**same), read_recorded(archive)) for name, archive in ARCHIVE.items()]
+    known = [
+        (PROFILES[name].changed(**same), read_recorded(archive))
+        for name, archive in ARCHIVE.items()
+    ]
     return layers.summary(measured.runs, study, known)
 
 
@@ -196,39 +261,58 @@ def summary(measured: Tables, profile: str = "recorded", measure: str = "", **ch
 
 def reached(on: Function, training: Training, reading: Reading, seed: int, budget: int) -> Result:
     """Return the best value of LEA-MVD on a function after so many evaluations."""
-    return Result(search(on, "lea-mvd", training, reading, seed, (budget / on.n_var,)).rows.drop(columns="mark"))
+    return Result(
+        search(on, "lea-mvd", training, reading, seed, (budget / on.n_var,)).rows.drop(
+            columns="mark"
+        )
+    )
 
 
-def followed_layer(images: Images, n_hidden: int, training: Training, reading: Reading, seed: int) -> Result:
+def followed_layer(
+    images: Images, n_hidden: int, training: Training, reading: Reading, seed: int
+) -> Result:
     """Return what C_ani does in the search of a first layer, see `followed`."""
     V, own_seed = images.load(training.dtype).train, layer_seed(seed, 1)
-    x0 = next(train("lea-mvd", V, n_hidden, training=training, reading=reading, seed=own_seed)).rbm.flat()
+    x0 = next(
+        train("lea-mvd", V, n_hidden, training=training, reading=reading, seed=own_seed)
+    ).rbm.flat()
     opt = training.optimizer("lea-mvd", x0, reading=reading, seed=own_seed)
     return followed(generations(opt, ReconstructionObjective(V, n_hidden)))
 
 
-def followed_function(on: Function, training: Training, reading: Reading, seed: int, budget: int) -> Result:
+def followed_function(
+    on: Function, training: Training, reading: Reading, seed: int, budget: int
+) -> Result:
     """Return what C_ani does in a search on a function, see `followed`."""
     return followed(generations(*start(on, "lea-mvd", training, reading, seed, budget), budget))
 
 
 def followed(run: Iterator[Any]) -> Result:
-    """Return how long C_ani's part of the shift is, and how it lies, from the first generation with a path P on.
+    """Return how long C_ani's part of the shift is, and how it lies, from the first generation with
+    a path P on.
 
-    `share` is the percentage that C_ani's part of v has of the lengths of both parts, in the mean over generations;
-    `none` the percentage of generations whose beta_2 is 1, so that C_ani has no weight at all; `against` that in which
-    C_ani has a negative inner product with P: only C_hat is orthogonal to it (item R9).
+    `share` is the percentage that C_ani's part of v has of the lengths of both parts, in the mean
+    over generations; `none` the percentage of generations whose beta_2 is 1, so that C_ani has no
+    weight at all; `against` that in which C_ani has a negative inner product with P: only C_hat is
+    orthogonal to it (item R9).
     """
     rows = pd.DataFrame([directions(opt.state) for opt in run]).dropna(subset="descent_path")
-    shares = {"share": rows["descent_share"], "none": rows["beta2"] == 1, "against": rows["descent_path"] < 0}
-    row = {"generations": len(rows)} | {name: 100 * values.mean() for name, values in shares.items()}
+    shares = {
+        "share": rows["descent_share"],
+        "none": rows["beta2"] == 1,
+        "against": rows["descent_path"] < 0,
+    }
+    row = {"generations": len(rows)} | {
+        name: 100 * values.mean() for name, values in shares.items()
+    }
     return Result(pd.DataFrame([row]))
 
 
 def acting(texts: Iterable[str]) -> dict[str, Method]:
     """Return those methods that are LEA-MVD with settings that can act on a function.
 
-    The number of generations is that of the budget: a method that differs in it alone from another one is left out.
+    The number of generations is that of the budget: a method that differs in it alone from another
+    one is left out.
     """
     first: dict[Method, str] = {}
     for text in texts:
@@ -244,17 +328,30 @@ def on_functions(study: Settings) -> tuple[list[str], dict[tuple[Any, ...], resu
     base = dataclasses.replace(study.reading, n_gen=Reading.n_gen)
     return FUNCTION[:4], {
         (name, n, text, seed): delayed(reached)(
-            Function(name, n), parsed.training(study.training), parsed.reading(base), seed, study.budget
+            Function(name, n),
+            parsed.training(study.training),
+            parsed.reading(base),
+            seed,
+            study.budget,
         )
-        for n, name, (text, parsed), seed in product(study.sizes, USUAL, acting(study.methods).items(), study.seeds)
+        for n, name, (text, parsed), seed in product(
+            study.sizes, USUAL, acting(study.methods).items(), study.seeds
+        )
     }
 
 
 def follows(study: Settings) -> tuple[list[str], dict[tuple[Any, ...], results.Call]]:
-    """Return the plan of the searches that are followed: on the first layer, and on functions of the first size."""
-    training, reading = (getattr(Method("lea-mvd"), name)(getattr(study, name)) for name in ("training", "reading"))
+    """Return the plan of the searches that are followed: on the first layer, and on functions of
+    the first size.
+    """
+    training, reading = (
+        getattr(Method("lea-mvd"), name)(getattr(study, name)) for name in ("training", "reading")
+    )
     first = study.images, study.layers[0]
-    calls = {("RBM 1", seed): delayed(followed_layer)(*first, training, reading, seed) for seed in study.seeds}
+    calls = {
+        ("RBM 1", seed): delayed(followed_layer)(*first, training, reading, seed)
+        for seed in study.seeds
+    }
     for n_var, name, seed in product(study.sizes[:1], USUAL, study.seeds):
         on = Function(name, n_var)
         calls[str(on), seed] = delayed(followed_function)(on, training, reading, seed, study.budget)
@@ -262,7 +359,9 @@ def follows(study: Settings) -> tuple[list[str], dict[tuple[Any, ...], results.C
 
 
 def every_tenth(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return every tenth iteration and the last of each layer: tables are large, and the page shows ends."""
+    """Return every tenth iteration and the last of each layer: tables are large, and the page shows
+    ends.
+    """
     return rows[(rows["iteration"] % 10 == 0) | rows.index.isin(last(rows).index)]
 
 
@@ -271,13 +370,22 @@ def _recorded(study: Settings) -> Recorded:
     return Recorded(study, lambda: {"runs": (LABELS, searches(study.known()))}, every_tenth)
 
 
-RECORDED = {name: _recorded(PROFILES[profile]) for profile, name in ARCHIVE.items() if name.startswith("readings")}
+RECORDED = {
+    name: _recorded(PROFILES[profile])
+    for profile, name in ARCHIVE.items()
+    if name.startswith("readings")
+}
 RECORDED["readings_functions"] = Recorded(
     PAPER.changed(methods=tuple(acting(PAPER.methods))),
     lambda: {"runs": on_functions(PAPER), "directions": follows(PAPER.known())},
 )
 WITHOUT = PAPER.changed(  # the path with and without the factors of R17
-    methods=("lea-mvd", "lea-mvd:path=off", "lea-mvd:perturbation=off", "lea-mvd:path=off+perturbation=off")
+    methods=(
+        "lea-mvd",
+        "lea-mvd:path=off",
+        "lea-mvd:perturbation=off",
+        "lea-mvd:path=off+perturbation=off",
+    )
 )
 RECORDED["path_and_factor"] = Recorded(WITHOUT, lambda: {"runs": on_functions(WITHOUT)})
 
@@ -285,64 +393,99 @@ RECORDED["path_and_factor"] = Recorded(WITHOUT, lambda: {"runs": on_functions(WI
 
 
 def outcomes(runs: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """Return a measure at the last iterations, on the first kind of inputs; a problem is a layer, "RBM 1"."""
+    """Return a measure at the last iterations, on the first kind of inputs; a problem is a layer,
+    "RBM 1".
+    """
     ends = last(runs[runs["inputs"] == runs["inputs"].iloc[0]])
-    return ends[["method", "seed"]].assign(problem="RBM " + ends["layer"].astype(str), error=ends[measure])
+    return ends[["method", "seed"]].assign(
+        problem="RBM " + ends["layer"].astype(str), error=ends[measure]
+    )
 
 
 def function_outcomes(table: pd.DataFrame) -> pd.DataFrame:
-    """Return what searches on functions reached: each function and number of variables, and `TOGETHER`."""
+    """Return what searches on functions reached: each function and number of variables, and
+    `TOGETHER`.
+    """
     problem = [str(Function(*on)) for on in table[["function", "n_var"]].itertuples(index=False)]
     each = table[["method", "seed"]].assign(problem=problem, error=table["best"].astype(float))
-    means = summarize(each, "error", ["method", "seed"], geometric=True).rename(columns={"mean": "error"})
-    return pd.concat([each, means[["method", "seed", "error"]].assign(problem=TOGETHER)], ignore_index=True)
+    means = summarize(each, "error", ["method", "seed"], geometric=True).rename(
+        columns={"mean": "error"}
+    )
+    return pd.concat(
+        [each, means[["method", "seed", "error"]].assign(problem=TOGETHER)], ignore_index=True
+    )
 
 
 def effects(table: pd.DataFrame) -> pd.DataFrame:
-    """Compare each alternative with its default, on each problem, paired over seeds, see `compared`.
+    """Compare each alternative with its default, on each problem, paired over seeds, see
+    `compared`.
 
-    `same` says whether all errors are equal to the last bit, and `different` whether p is below `LEVEL`.
+    `same` says whether all errors are equal to the last bit, and `different` whether p is below
+    `LEVEL`.
     """
     there = pd.DataFrame(pairs(table["method"].unique()), columns=["item", "method"])
-    ratios = compared(table, "error", [(method, default(method)) for method in there["method"]], by=["problem"])
+    ratios = compared(
+        table, "error", [(method, default(method)) for method in there["method"]], by=["problem"]
+    )
     rows = there.merge(ratios, on="method")
     return rows.assign(same=rows["equal"] == rows["runs"], different=rows["p"] < LEVEL)
 
 
 def against_cd(table: pd.DataFrame) -> pd.DataFrame:
-    """Compare LEA-MVD and each alternative with contrastive divergence; the lowest ratio of a problem comes first."""
+    """Compare LEA-MVD and each alternative with contrastive divergence; the lowest ratio of a
+    problem comes first.
+    """
     ours = table.loc[table["method"].str.startswith("lea-mvd"), "method"].unique()
     ratios = compared(table, "error", [(method, "cd") for method in ours], by=["problem"])
     return ratios.sort_values(["problem", "ratio"], kind="stable", ignore_index=True)
 
 
 def counts(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return for each problem how many alternatives changed nothing, lowered or raised the error, or show no effect."""
+    """Return for each problem how many alternatives changed nothing, lowered or raised the error,
+    or show no effect.
+    """
     words = ["same bits", "not shown", "lower", "higher"]
     kind = np.select([rows["same"], ~rows["different"], rows["ratio"] < 1], words[:3], words[3])
-    return pd.crosstab(rows["problem"], kind).reindex(index=rows["problem"].unique(), columns=words, fill_value=0)
+    return pd.crosstab(rows["problem"], kind).reindex(
+        index=rows["problem"].unique(), columns=words, fill_value=0
+    )
 
 
 def sensitivity(measured: Tables, measure: str = "mean_field") -> pd.DataFrame:
-    """Return the ratios of settings that LEA-MVD and CMA-ES both have, whatever their generations, on layers (C12).
+    """Return the ratios of settings that LEA-MVD and CMA-ES both have, whatever their generations,
+    on layers (C12).
 
     Those of CMA-ES are of the profile "controls", where it is among the runs.
     """
     controls = measured.runs[measured.runs["data"] == "controls"]
     both = [measured.outcomes, *([outcomes(controls, measure)] if len(controls) else [])]
     every = pd.concat([effects(table[table["problem"].str.startswith("RBM")]) for table in both])
-    rows = every.assign(method=[str(Method.parse(method).without("n_gen")) for method in every["method"]])
-    rows = rows.assign(trainer=rows["method"].map(trainer_of)).drop_duplicates(["method", "problem"])
-    return rows[rows.groupby([rows["method"].str.partition(":")[2], "problem"])["trainer"].transform("nunique") == 2]
+    rows = every.assign(
+        method=[str(Method.parse(method).without("n_gen")) for method in every["method"]]
+    )
+    rows = rows.assign(trainer=rows["method"].map(trainer_of)).drop_duplicates(
+        ["method", "problem"]
+    )
+    return rows[
+        rows.groupby([rows["method"].str.partition(":")[2], "problem"])["trainer"].transform(
+            "nunique"
+        )
+        == 2
+    ]
 
 
 def on_data(runs: pd.DataFrame) -> pd.DataFrame:
-    """Compare LEA-MVD with contrastive divergence on each kind of data, on its first kind of inputs, paired over seeds.
+    """Compare LEA-MVD with contrastive divergence on each kind of data, on its first kind of
+    inputs, paired over seeds.
 
-    `cd` and `lea-mvd` are geometric means of the mean-field errors' ratios to the constant image's, by which errors on
-    different data can be compared (items E3, E4, E6, E7 and E11).
+    `cd` and `lea-mvd` are geometric means of the mean-field errors' ratios to the constant image's,
+    by which errors on different data can be compared (items E3, E4, E6, E7 and E11).
     """
-    ends = last(runs[runs["inputs"] == runs.groupby("data")["inputs"].transform("first")].assign(study=runs["data"]))
+    ends = last(
+        runs[runs["inputs"] == runs.groupby("data")["inputs"].transform("first")].assign(
+            study=runs["data"]
+        )
+    )
     by = ["data", "layer"]
     ratios = compared(ends, "mean_field_ratio", [("lea-mvd", "cd")], by=by)
     means = summarize(ends, "mean_field_ratio", [*by, "method"], geometric=True)
@@ -355,16 +498,19 @@ def on_data(runs: pd.DataFrame) -> pd.DataFrame:
 
 @styled
 def plot_effects(table: pd.DataFrame) -> Figure:
-    """Plot the effects on layers and on all functions together: a row for each alternative, a color for each problem.
+    """Plot the effects on layers and on all functions together: a row for each alternative, a color
+    for each problem.
 
-    Filled markers are significant after correction, hollow ones are not; a cross marks results that are the same to the
-    last bit. Left of 1 the alternative ends lower than the default.
+    Filled markers are significant after correction, hollow ones are not; a cross marks results that
+    are the same to the last bit. Left of 1 the alternative ends lower than the default.
     """
     table = table[table["problem"].str.startswith("RBM") | (table["problem"] == TOGETHER)]
     rows = table[["item", "method"]].drop_duplicates().reset_index(drop=True)
     texts = rows["method"].map(named).str.removeprefix("LEA-MVD, ")
     texts = texts.str.replace("(?<!,) ", "\xa0", regex=True)  # lines end at commas
-    texts = texts.map(lambda text: textwrap.fill(text, 28, break_long_words=False, break_on_hyphens=False))
+    texts = texts.map(
+        lambda text: textwrap.fill(text, 28, break_long_words=False, break_on_hyphens=False)
+    )
     names = texts.where(rows["item"].isin(["printed", "own"]), rows["item"] + "   " + texts)
     names = names.str.replace("$", r"\$").map(typeset)
     heights = np.array([max(1.0, 0.6 * (1 + name.count("\n"))) for name in names])
@@ -376,17 +522,29 @@ def plot_effects(table: pd.DataFrame) -> Figure:
     ax.axvline(1.0, color="black", linewidth=0.8)
     dot = {"linestyle": "", "marker": "o", "markersize": 4}
     problems = table.groupby("problem", sort=False)
-    for j, ((problem, part), color) in enumerate(zip(problems, (BLUE, VERMILION, GREEN, PURPLE, GRAY), strict=False)):
-        y = part["method"].map(place).to_numpy(dtype=float) + 0.6 * ((j + 0.5) / len(problems) - 0.5)
+    for j, ((problem, part), color) in enumerate(
+        zip(problems, (BLUE, VERMILION, GREEN, PURPLE, GRAY), strict=False)
+    ):
+        y = part["method"].map(place).to_numpy(dtype=float) + 0.6 * (
+            (j + 0.5) / len(problems) - 0.5
+        )
         kinds = np.select([part["same"], part["different"]], ["same", "filled"], "hollow")
         ends = part.loc[~part["same"], ["low", "high"]].to_numpy().T
         ax.hlines(y[~part["same"]], *ends, color=color, linewidth=1.2, label=problem)
-        for kind, look in (("same", {"marker": "x"}), ("filled", {}), ("hollow", {"markerfacecolor": "none"})):
+        for kind, look in (
+            ("same", {"marker": "x"}),
+            ("filled", {}),
+            ("hollow", {"markerfacecolor": "none"}),
+        ):
             ax.plot(part["ratio"][kinds == kind], y[kinds == kind], color=color, **dot | look)
     log_scale(ax, "x")
     ax.set_yticks(list(place.values()), names)
     ax.set(ylim=(edges[-1], edges[0]), xlabel="final error over the default's")
-    looks = {"significant": {}, "not significant": {"markerfacecolor": "none"}, "same bits": {"marker": "x"}}
+    looks = {
+        "significant": {},
+        "not significant": {"markerfacecolor": "none"},
+        "same bits": {"marker": "x"},
+    }
     for name, look in looks.items():
         ax.plot([], [], color="0.3", label=name, **dot | look)
     legend(figure)

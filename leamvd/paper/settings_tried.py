@@ -1,6 +1,8 @@
-"""Section 6, continued: which settings of contrastive divergence leave the paper's numbers with no search at all.
+"""Section 6, continued: which settings of contrastive divergence leave the paper's numbers with no
+search at all.
 
-They are those of LEA-MVD at 28x28 pixels. A rate of the map, see `settings_map`, was found by this grid.
+They are those of LEA-MVD at 28x28 pixels. A rate of the map, see `settings_map`, was found by this
+grid.
 """
 
 import dataclasses
@@ -31,21 +33,30 @@ class Grid:
     layers: tuple[int, ...] = (500, 500, 2000)
     learning_rates: tuple[float, ...] = (0.003, 0.01, 0.03, 0.1)
     weight_scales: tuple[float, ...] = (0.003, 0.01, 0.03, 0.1)
-    momenta: tuple[tuple[float, float], ...] = ((0.5, 0.9), (0.5, 0.5), (0.0, 0.0))  # the first five epochs', later
+    # the first five epochs', later
+    momenta: tuple[tuple[float, float], ...] = ((0.5, 0.9), (0.5, 0.5), (0.0, 0.0))
     batch_sizes: tuple[int, ...] = (10, 100, WHOLE)
     batches: tuple[int, ...] = (1, 2, 3, 5, 10, 30, 100)
     seed: int = 0
     dtype: str = "float32"
 
     def points(self) -> Iterator[tuple[CDSettings, int]]:
-        """Yield settings and numbers of mini-batches; of those that leave the same start, the first ones."""
+        """Yield settings and numbers of mini-batches; of those that leave the same start, the first
+        ones.
+        """
         n_images = self.images.known().n_images or 0
-        for batch_size, rate, scale in product(self.batch_sizes, self.learning_rates, self.weight_scales):
-            known, base = set(), CDSettings(learning_rate=rate, weight_scale=scale, batch_size=batch_size)
+        for batch_size, rate, scale in product(
+            self.batch_sizes, self.learning_rates, self.weight_scales
+        ):
+            known, base = (
+                set(),
+                CDSettings(learning_rate=rate, weight_scale=scale, batch_size=batch_size),
+            )
             for (momentum, final), batches in product(self.momenta, self.batches):
                 settings = dataclasses.replace(base, momentum=momentum, final_momentum=final)
                 epochs = batches * min(batch_size, n_images) / n_images
-                late = epochs > settings.momentum_epochs  # before, the final momentum does not matter
+                # before, the final momentum does not matter
+                late = epochs > settings.momentum_epochs
                 acting = batches, momentum if batches > 1 else None, final if late else None
                 if acting not in known:
                     known.add(acting)
@@ -69,7 +80,9 @@ def starts(
     seed: int,
     dtype: str,
 ) -> Result:
-    """Return the errors of each layer of a stack that has so many mini-batches in each, a row for each of them."""
+    """Return the errors of each layer of a stack that has so many mini-batches in each, a row for
+    each of them.
+    """
     rows = []
     for count in batches:
         V = images.load(dtype).train
@@ -80,7 +93,15 @@ def starts(
                 rbm = cd.mini_batch()
             rows.append((count, number, len(V), *reconstruction_errors(rbm, V, seed=own_seed)))
             V = rbm.hidden_given_visible(V)
-    columns = ["batches", "layer", "n_images", "mean_field", "sampled", "mean_field_ratio", "sampled_ratio"]
+    columns = [
+        "batches",
+        "layer",
+        "n_images",
+        "mean_field",
+        "sampled",
+        "mean_field_ratio",
+        "sampled_ratio",
+    ]
     return Result(pd.DataFrame(rows, columns=columns))
 
 
@@ -92,7 +113,9 @@ def plan(grid: Grid) -> Plan:
     images, calls = grid.images.known(), {}
     for settings, batches in numbers.items():
         label = tuple(getattr(settings, name) for name in SETTINGS)
-        calls[label] = delayed(starts)(images, grid.layers, settings, tuple(batches), grid.seed, grid.dtype)
+        calls[label] = delayed(starts)(
+            images, grid.layers, settings, tuple(batches), grid.seed, grid.dtype
+        )
     return {"tried": (SETTINGS, calls)}
 
 
@@ -102,14 +125,21 @@ RECORDED = {"settings_tried": Recorded(PAPER, lambda: plan(PAPER))}
 
 
 def distances(tried: pd.DataFrame) -> pd.DataFrame:
-    """Return the points with their errors per 10,000 images and the `factor` by which they miss, the nearest first."""
+    """Return the points with their errors per 10,000 images and the `factor` by which they miss,
+    the nearest first.
+    """
     errors = 1e4 * tried["mean_field"] / tried["n_images"]
-    table = errors.groupby([tried[name] for name in [*POINT, "layer"]], sort=False).first().unstack("layer")
+    table = (
+        errors.groupby([tried[name] for name in [*POINT, "layer"]], sort=False)
+        .first()
+        .unstack("layer")
+    )
     return table.assign(factor=factor(table)).sort_values("factor", kind="stable")
 
 
 def factor(errors: pd.DataFrame) -> pd.Series:
-    """Return by which typical factor errors of RBM 2 and 3 per 10,000 images, columns, miss the paper's numbers.
+    """Return by which typical factor errors of RBM 2 and 3 per 10,000 images, columns, miss the
+    paper's numbers.
 
     It is exp of the root mean square of log(ours / the paper's).
     """

@@ -1,7 +1,8 @@
 """Sections 3 and 4: stacks of RBMs by LEA-MVD, CMA-ES and contrastive divergence.
 
-Which method ends with the smallest reconstruction error, layer by layer, on the same images and with the same budget?
-With two small studies on the same layers: other sets of images, and another backend for the error.
+Which method ends with the smallest reconstruction error, layer by layer, on the same images and
+with the same budget? With two small studies on the same layers: other sets of images, and another
+backend for the error.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,19 @@ from matplotlib.ticker import MaxNLocator
 from leamvd._support import checks
 
 from . import layers, results
-from .layers import GROUP, LABELS, ONE_EPOCH, Images, Study, last, left_at, pictures, scaled, searches, stack
+from .layers import (
+    GROUP,
+    LABELS,
+    ONE_EPOCH,
+    Images,
+    Study,
+    last,
+    left_at,
+    pictures,
+    scaled,
+    searches,
+    stack,
+)
 from .plots import COLORS, band, error_bars, legend, log_scale, method_look, panels, styled
 from .results import Plan, Recorded, delayed, read_recorded
 from .statistics import compared, components, paired, summarize
@@ -27,34 +40,56 @@ from .words import named
 
 # ---- settings
 
-METHODS = ("cd", "lea-mvd", "lea-mvd:x0-excluded", "lea-mvd:printed", "cma-es", "sep-cma-es", "random")
+METHODS = (
+    "cd",
+    "lea-mvd",
+    "lea-mvd:x0-excluded",
+    "lea-mvd:printed",
+    "cma-es",
+    "sep-cma-es",
+    "random",
+)
 PAPER = Study(images=Images(dataset="mnist"), methods=METHODS, seeds=tuple(range(30)))
-LARGE = PAPER.changed(side=28, layers=(500, 500, 2000), methods=("cd", "lea-mvd"), seeds=tuple(range(12)))
+LARGE = PAPER.changed(
+    side=28, layers=(500, 500, 2000), methods=("cd", "lea-mvd"), seeds=tuple(range(12))
+)
 FEWER = LARGE.changed(n_images=10_000, seeds=tuple(range(10)))
 VARIANTS = (*METHODS[2:4], "lea-mvd:sigma0=0.01", "sep-cma-es", "sep-cma-es:sigma0=0.01", "random")
-QUICK = PAPER.changed(dataset="digits", dtype="float64", n_gen=12)  # with smaller layers, which take less time
+# with smaller layers, which take less time
+QUICK = PAPER.changed(dataset="digits", dtype="float64", n_gen=12)
 
 PROFILES = {
     "7x7": {
-        "quick": QUICK.changed(layers=(20, 20, 40), methods=(*METHODS[:3], "cma-es"), seeds=(0, 1, 2)),
+        "quick": QUICK.changed(
+            layers=(20, 20, 40), methods=(*METHODS[:3], "cma-es"), seeds=(0, 1, 2)
+        ),
         "paper": PAPER,
         "controls": PAPER.changed(methods=(ONE_EPOCH, "cma-es:n_gen=42"), inputs=("own",)),
     },
     "28x28": {
-        "quick": QUICK.changed(side=28, n_images=100, layers=(50, 50, 200), methods=LARGE.methods, seeds=(0, 1)),
+        "quick": QUICK.changed(
+            side=28, n_images=100, layers=(50, 50, 200), methods=LARGE.methods, seeds=(0, 1)
+        ),
         "paper": LARGE,
         "fewer": FEWER,
         "variants": FEWER.changed(methods=VARIANTS, inputs=("own",), seeds=(0, 1, 2, 3, 4)),
         "controls": LARGE.changed(methods=(ONE_EPOCH, "lea-mvd:printed"), inputs=("own",)),
     },
 }
-"""By the size of images: Section 3, study A of the book's rules, and Section 4, study D, with B ("fewer") and C
-("variants"). Controls are the start solution by itself, CMA-ES with LEA-MVD's evaluations, LEA-MVD as printed."""
+"""By the size of images: Section 3, study A of the book's rules, and Section 4, study D, with B
+("fewer") and C ("variants"). Controls are the start solution by itself, CMA-ES with LEA-MVD's
+evaluations, LEA-MVD as printed.
+"""
 
 ITERATION = {"batch_size": 60_000, "iterations": (0, 1, *range(41, 51))}
-"""An iteration is one update on all images (item E12). CMA-ES is its separable form there, which ends the same."""
+"""An iteration is one update on all images (item E12).
+
+CMA-ES is its separable form there, which ends the same.
+"""
 ONE_UPDATE = {
-    "7x7": PAPER.changed(methods=(*METHODS[:2], "sep-cma-es:n_gen=42"), n_images=10_000, seeds=tuple(range(10))),
+    "7x7": PAPER.changed(
+        methods=(*METHODS[:2], "sep-cma-es:n_gen=42"), n_images=10_000, seeds=tuple(range(10))
+    ),
     "28x28": LARGE.changed(n_images=1_000, seeds=(0, 1, 2)),
 }
 
@@ -64,17 +99,34 @@ SETS = PAPER.changed(n_images=6_000, methods=("cd", "lea-mvd"), seeds=(0, 1, 2, 
 IMAGE_SETS = [SETS.changed(image_set=number) for number in range(10)]  # disjoint sets of images
 
 BACKENDS = {"numpy float32": {}, "torch float32": {"backend": "torch", "device": "cpu"}}
-"""What computes the error that optimizers see; that in tables is NumPy's. Recorded are also rows of bfloat16."""
+"""What computes the error that optimizers see; that in tables is NumPy's.
 
-FIRST = SETS.changed(n_images=10_000, layers=(30,), methods=("lea-mvd", "lea-mvd:x0-excluded"), inputs=("own",))
-FIRST = FIRST.changed(seeds=tuple(range(64)), n_gen=30)  # pairs scatter by 3 to 6 %: dozens tell 2 % from nothing
+Recorded are also rows of bfloat16.
+"""
+
+FIRST = SETS.changed(
+    n_images=10_000, layers=(30,), methods=("lea-mvd", "lea-mvd:x0-excluded"), inputs=("own",)
+)
+# pairs scatter by 3 to 6 %: dozens tell 2 % from nothing
+FIRST = FIRST.changed(seeds=tuple(range(64)), n_gen=30)
 WIDE = FIRST.changed(side=28, n_images=2_000, layers=(500,), seeds=tuple(range(10)), n_gen=15)
-WIDE = WIDE.changed(methods=("lea-mvd:x0-excluded",))  # with the start in their population they stay there
-FINE = WIDE.changed(n_images=10_000, methods=("lea-mvd:sigma0=0.01",), seeds=(0, 1, 2, 3, 4), n_gen=50)
-AGREEMENT = {  # first layers on fewer images and generations than the paper's, and layers above, on features of CD
-    "backend_agreement": (FIRST, FIRST.changed(methods=("cma-es",), seeds=tuple(range(20))), WIDE, FINE),
+# with the start in their population they stay there
+WIDE = WIDE.changed(methods=("lea-mvd:x0-excluded",))
+FINE = WIDE.changed(
+    n_images=10_000, methods=("lea-mvd:sigma0=0.01",), seeds=(0, 1, 2, 3, 4), n_gen=50
+)
+# first layers on fewer images and generations than the paper's, and layers above, on features of CD
+AGREEMENT = {
+    "backend_agreement": (
+        FIRST,
+        FIRST.changed(methods=("cma-es",), seeds=tuple(range(20))),
+        WIDE,
+        FINE,
+    ),
     "backend_agreement_above": (
-        FIRST.changed(layers=(30, 30, 120), methods=WIDE.methods, inputs=("shared",), seeds=tuple(range(20))),
+        FIRST.changed(
+            layers=(30, 30, 120), methods=WIDE.methods, inputs=("shared",), seeds=tuple(range(20))
+        ),
         WIDE.changed(layers=(500, 500, 2000), inputs=("shared",)),
     ),
 }
@@ -84,19 +136,31 @@ class Tables(NamedTuple):
     """What is measured."""
 
     runs: pd.DataFrame  # errors of each layer after each iteration
-    pictures: pd.DataFrame  # gray levels of digits that stacks give back, and of weights, a row for each pixel
+    # gray levels of digits that stacks give back, and of weights, a row for each pixel
+    pictures: pd.DataFrame
     controls: pd.DataFrame  # rows as in `runs`: methods that are recorded beside the paper's
 
 
 def tables(
-    profile: str = "recorded", folder: str | Path = ".", *, size: str = "7x7", n_jobs: int = 1, **changes: Any
+    profile: str = "recorded",
+    folder: str | Path = ".",
+    *,
+    size: str = "7x7",
+    n_jobs: int = 1,
+    **changes: Any,
 ) -> Tables:
-    """Return the errors of every layer by iteration, and pictures: what is recorded, or what is computed here."""
+    """Return the errors of every layer by iteration, and pictures: what is recorded, or what is
+    computed here.
+    """
     if profile == "recorded":
         results.refuse(changes)
         name = f"mnist_{checks.choice('size', size, tuple(PROFILES))}"
-        return Tables(read_recorded(name), read_recorded(name, "pictures"), read_recorded(f"{name}_controls"))
-    computed = results.tables(planned(profile, size, **changes), folder, n_jobs=n_jobs, label=f"images of {size}")
+        return Tables(
+            read_recorded(name), read_recorded(name, "pictures"), read_recorded(f"{name}_controls")
+        )
+    computed = results.tables(
+        planned(profile, size, **changes), folder, n_jobs=n_jobs, label=f"images of {size}"
+    )
     return Tables(**computed, controls=computed["runs"].iloc[:0])
 
 
@@ -106,8 +170,12 @@ def planned(profile: str, size: str, **changes: Any) -> Plan:
     return plan(results.profile(profile, profiles).changed(**changes).on_disk())
 
 
-def summary(measured: Tables, profile: str = "recorded", size: str = "7x7", **changes: Any) -> pd.DataFrame:
-    """Return the last errors, and where the same is recorded their ratios to it, see `layers.summary`."""
+def summary(
+    measured: Tables, profile: str = "recorded", size: str = "7x7", **changes: Any
+) -> pd.DataFrame:
+    """Return the last errors, and where the same is recorded their ratios to it, see
+    `layers.summary`.
+    """
     if profile == "recorded":
         return layers.summary(measured.runs)
     recorded = {name: kept for name, kept in RECORDED.items() if name.startswith(f"mnist_{size}")}
@@ -119,10 +187,14 @@ def summary(measured: Tables, profile: str = "recorded", size: str = "7x7", **ch
 
 
 def plan(study: Study) -> Plan:
-    """Return the plan of the tables of a study: its runs, and pictures of its first seeds on own inputs."""
+    """Return the plan of the tables of a study: its runs, and pictures of its first seeds on own
+    inputs.
+    """
     top = -1 if "own" in study.inputs else 0
     shown = {
-        (method, seed): delayed(pictures)(stack(study, method, seed)[top], study.images, study.training.dtype)
+        (method, seed): delayed(pictures)(
+            stack(study, method, seed)[top], study.images, study.training.dtype
+        )
         for method, seed in product(study.methods, study.seeds[:SHOWN])
     }
     return {"runs": (LABELS, searches(study)), "pictures": (["method", "seed"], shown)}
@@ -132,8 +204,12 @@ def _recorded(study: Study) -> Recorded:
     return Recorded(study, lambda: plan(study.known()), unverified=("pictures",))
 
 
-def _several(columns: list[str], studies: list[tuple[tuple[Any, ...], Study]], *, whole: bool = False) -> Recorded:
-    """Return several studies by what tells them apart: last rows, or all; those on shared inputs above layer 1."""
+def _several(
+    columns: list[str], studies: list[tuple[tuple[Any, ...], Study]], *, whole: bool = False
+) -> Recorded:
+    """Return several studies by what tells them apart: last rows, or all; those on shared inputs
+    above layer 1.
+    """
 
     def planned() -> Plan:
         calls = {
@@ -144,7 +220,9 @@ def _several(columns: list[str], studies: list[tuple[tuple[Any, ...], Study]], *
         }
         return {"runs": ([*columns, *LABELS], calls)}
 
-    return Recorded([study for _, study in studies], planned, (lambda rows: rows) if whole else last)
+    return Recorded(
+        [study for _, study in studies], planned, (lambda rows: rows) if whole else last
+    )
 
 
 RECORDED = {
@@ -154,16 +232,26 @@ RECORDED = {
     if profile != "quick"
 }
 for name, studies in AGREEMENT.items():
-    searched = [((by, one.size), one.changed(**given)) for one, (by, given) in product(studies, BACKENDS.items())]
+    searched = [
+        ((by, one.size), one.changed(**given))
+        for one, (by, given) in product(studies, BACKENDS.items())
+    ]
     RECORDED[name] = _several(["search", "section"], searched)
 for name, study in ONE_UPDATE.items():
     both, printed = study.changed(**ITERATION), {"methods": METHODS[3:4], "inputs": ("own",)}
     given = [
-        ((momentum, rate), one.changed(final_momentum=momentum, learning_rate=rate, weight_scale=rate))
+        (
+            (momentum, rate),
+            one.changed(final_momentum=momentum, learning_rate=rate, weight_scale=rate),
+        )
         for momentum, rate, one in product((0.9, 0.5), (0.1, 0.01), (both, both.changed(**printed)))
     ]
-    RECORDED[f"one_update_{name}"] = _several(["final_momentum", "learning_rate"], given, whole=True)
-RECORDED["image_sets"] = _several(["image_set"], [((one.images.image_set,), one) for one in IMAGE_SETS])
+    RECORDED[f"one_update_{name}"] = _several(
+        ["final_momentum", "learning_rate"], given, whole=True
+    )
+RECORDED["image_sets"] = _several(
+    ["image_set"], [((one.images.image_set,), one) for one in IMAGE_SETS]
+)
 
 # ---- tables
 
@@ -172,60 +260,93 @@ BUDGETS = ("iteration", "passes", "seconds")  # columns that count work (item E1
 
 
 def told_apart(table: pd.DataFrame, beside: Sequence[str] = ()) -> pd.DataFrame:
-    """Return the rows of all methods; where they are more than four, of the paper's three, or the first, and others."""
+    """Return the rows of all methods; where they are more than four, of the paper's three, or the
+    first, and others.
+    """
     methods = list(table["method"].unique())
     few = [method for method in methods if method in (*Study.methods, *beside)] or methods[:4]
     return table if len(methods) <= 4 else table[table["method"].isin(few)]
 
 
 def left_start(table: pd.DataFrame) -> pd.Series:
-    """Return in how many runs each search was ever below the error of iteration 0, by inputs, layer and method."""
+    """Return in how many runs each search was ever below the error of iteration 0, by inputs, layer
+    and method.
+    """
     rows = table[~table["method"].map(trainer_of).isin(["cd", START])]
     left = left_at(rows, "mean_field", [*GROUP, "seed"]) < np.inf
     return left.groupby(level=GROUP, sort=False).sum().rename("runs")
 
 
 def with_start(runs: pd.DataFrame, controls: pd.DataFrame) -> pd.DataFrame:
-    """Return the runs with the start solution as a method, before the others of its inputs and layer.
+    """Return the runs with the start solution as a method, before the others of its inputs and
+    layer.
 
-    It is where LEA-MVD begins. On own inputs above a layer that LEA-MVD has changed it is what the controls have, if
-    any, since a stack of start solutions makes other features.
+    It is where LEA-MVD begins. On own inputs above a layer that LEA-MVD has changed it is what the
+    controls have, if any, since a stack of start solutions makes other features.
     """
     search = runs[runs["method"] == "lea-mvd"]
-    left = left_start(search)["own":"own"].loc[lambda moved: moved > 0].index.get_level_values("layer").min()
-    begins = search[(search["iteration"] == 0) & ((search["inputs"] != "own") | ~(search["layer"] > left))]
+    left = (
+        left_start(search)["own":"own"]
+        .loc[lambda moved: moved > 0]
+        .index.get_level_values("layer")
+        .min()
+    )
+    begins = search[
+        (search["iteration"] == 0) & ((search["inputs"] != "own") | ~(search["layer"] > left))
+    ]
     above = controls[(controls["method"] == ONE_EPOCH) & (controls["layer"] > left)]
-    begins = pd.concat([begins, last(above[above["inputs"].isin(runs["inputs"])])]).assign(method=START)
-    return pd.concat([begins, runs]).sort_values(["inputs", "layer"], kind="stable", ignore_index=True)
+    begins = pd.concat([begins, last(above[above["inputs"].isin(runs["inputs"])])]).assign(
+        method=START
+    )
+    return pd.concat([begins, runs]).sort_values(
+        ["inputs", "layer"], kind="stable", ignore_index=True
+    )
 
 
 def final(table: pd.DataFrame) -> pd.DataFrame:
-    """Return means over runs at the last iteration, errors per 10,000 images, by inputs, layer and method."""
+    """Return means over runs at the last iteration, errors per 10,000 images, by inputs, layer and
+    method.
+    """
     ends = last(table)
     ends = ends.assign(constant_image=scaled(ends, "mean_field") / ends["mean_field_ratio"])
-    names = ["input_std", "constant_image", "mean_field", "test_mean_field", "sampled", "test_sampled"]
+    names = [
+        "input_std",
+        "constant_image",
+        "mean_field",
+        "test_mean_field",
+        "sampled",
+        "test_sampled",
+    ]
     values = {name: scaled(ends, name) for name in (*names, "mean_field_ratio", "sampled_ratio")}
     return ends[GROUP].assign(**values).groupby(GROUP, sort=False).mean()
 
 
 def equal_work(table: pd.DataFrame, measure: str = "mean_field") -> pd.DataFrame:
-    """Return what methods reach with the iterations, passes or seconds that all of them have spent: means over runs."""
+    """Return what methods reach with the iterations, passes or seconds that all of them have spent:
+    means over runs.
+    """
     rows = []
     for budget in BUDGETS:
         spent = table.groupby(GROUP)[budget].transform("max")
         least = spent.groupby([table["inputs"], table["layer"]]).transform("min")
         end = last(table[table[budget] <= least])
         rows.append(end[GROUP].assign(equal=budget, value=scaled(end, measure)))
-    means = pd.concat(rows).groupby(["inputs", "layer", "equal", "method"], sort=False)["value"].mean()
+    means = (
+        pd.concat(rows).groupby(["inputs", "layer", "equal", "method"], sort=False)["value"].mean()
+    )
     return means.unstack(sort=False).rename_axis(columns=None)[list(table["method"].unique())]
 
 
 def equal_evaluations(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return LEA-MVD's last errors over those of CMA-ES after as many evaluations, on shared inputs, by layer."""
+    """Return LEA-MVD's last errors over those of CMA-ES after as many evaluations, on shared
+    inputs, by layer.
+    """
     rows = {}
     for layer, group in runs[runs["inputs"] == "shared"].groupby("layer"):
         ends = last(group[group["method"] == "lea-mvd"]).set_index("seed")
-        enough = group[(group["method"] == "cma-es") & (group["evaluations"] >= ends["evaluations"].max())]
+        enough = group[
+            (group["method"] == "cma-es") & (group["evaluations"] >= ends["evaluations"].max())
+        ]
         first = enough.drop_duplicates("seed").set_index("seed")
         effect = paired(ends["mean_field"], first["mean_field"])
         rows[layer] = effect.rank, effect.rank_low, effect.rank_high, first["iteration"].max()
@@ -234,14 +355,17 @@ def equal_evaluations(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def improvements(table: pd.DataFrame) -> pd.DataFrame:
-    """Return what searches make of their start solutions, on own inputs and the seeds that all methods have.
+    """Return what searches make of their start solutions, on own inputs and the seeds that all
+    methods have.
 
     Errors are per 10,000 images, falls in percent of the start's.
     """
     rows = table[(table["inputs"] == "own") & (table["method"].map(trainer_of) != "cd")]
     seeds = rows.groupby("seed")["method"].nunique()
     rows = rows[rows["seed"].isin(seeds.index[seeds == seeds.max()])]
-    rows = rows.assign(error=scaled(rows, "mean_field")).sort_values(["layer", "iteration"], kind="stable")
+    rows = rows.assign(error=scaled(rows, "mean_field")).sort_values(
+        ["layer", "iteration"], kind="stable"
+    )
     ends = rows.groupby(["layer", "method", "seed"], sort=False)["error"].agg(["first", "last"])
     ends.columns = ["error of the start", "at the end"]
     fall = 100 * (1 - ends["at the end"] / ends["error of the start"])
@@ -251,28 +375,49 @@ def improvements(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def image_sets(table: pd.DataFrame) -> pd.DataFrame:
-    """Return LEA-MVD's error over CD's on several sets of images, with an interval that covers other sets too.
+    """Return LEA-MVD's error over CD's on several sets of images, with an interval that covers
+    other sets too.
 
-    The scatter is that of logarithms. The last column: how many times as wide one over 30 seeds would have to be.
+    The scatter is that of logarithms. The last column: how many times as wide one over 30 seeds
+    would have to be.
     """
-    ends = table.set_index(["inputs", "layer", "image_set", "seed", "method"])["mean_field"].unstack()
-    logs = np.log(ends["lea-mvd"] / ends["cd"]).rename("log").reset_index().groupby(["inputs", "layer"])
+    ends = table.set_index(["inputs", "layer", "image_set", "seed", "method"])[
+        "mean_field"
+    ].unstack()
+    logs = (
+        np.log(ends["lea-mvd"] / ends["cd"])
+        .rename("log")
+        .reset_index()
+        .groupby(["inputs", "layer"])
+    )
     scatter = logs[["log", "image_set", "seed"]].apply(components, "log", "image_set", "seed")
     wider = scatter.eval("sqrt(1 + 30 * image_set**2 / (seed**2 + neither**2))")
-    both = np.exp(scatter[["mean", "low", "high"]]).join(100 * scatter[["image_set", "seed", "neither"]])
-    names = ["ratio", "95 % interval low", "95 % interval high", "between sets, %", "between seeds, %", "neither, %"]
+    both = np.exp(scatter[["mean", "low", "high"]]).join(
+        100 * scatter[["image_set", "seed", "neither"]]
+    )
+    names = [
+        "ratio",
+        "95 % interval low",
+        "95 % interval high",
+        "between sets, %",
+        "between seeds, %",
+        "neither, %",
+    ]
     return both.set_axis(names, axis=1).assign(**{"times as wide": wider})
 
 
 def agreement(table: pd.DataFrame) -> pd.DataFrame:
-    """Compare the last errors of searches by each backend with those of the first one, see `statistics.compared`.
+    """Compare the last errors of searches by each backend with those of the first one, see
+    `statistics.compared`.
 
-    They are equivalent where the ratio's interval lies within 2 % of 1. "between seeds" is the standard deviation of
-    the first backend's logarithms.
+    They are equivalent where the ratio's interval lies within 2 % of 1. "between seeds" is the
+    standard deviation of the first backend's logarithms.
     """
     first, *others = table["search"].unique()
     by = ["section", "method", "layer"]
-    rows = compared(table, "mean_field", [(other, first) for other in others], by=by, names="search")
+    rows = compared(
+        table, "mean_field", [(other, first) for other in others], by=by, names="search"
+    )
     logs = np.log(table["mean_field"]).where(table["search"] == first)
     scatter = logs.groupby([table[name] for name in by]).std().rename("between seeds")
     rows["equivalent"] = (rows["low"] >= 1 / 1.02) & (rows["high"] <= 1.02)
@@ -283,13 +428,19 @@ def agreement(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def images(table: pd.DataFrame, seed: int, kind: str = "digit") -> dict[str, np.ndarray]:
-    """Return the digits that stacks give back, or weights, by name: arrays of shape (images, side, side)."""
+    """Return the digits that stacks give back, or weights, by name: arrays of shape (images, side,
+    side).
+    """
     shown = {}
     chosen = table[(table["seed"] == seed) & (table["kind"] == kind)]
     for (method, n), rows in chosen.groupby(["method", "layers"], sort=False):
         side = int(np.sqrt(len(rows) / rows["image"].nunique()))
         own = named(method)
-        name = {0: "original", 1: f"{own}, RBM 1"}.get(n, f"{own}, all {n}") if kind == "digit" else own
+        name = (
+            {0: "original", 1: f"{own}, RBM 1"}.get(n, f"{own}, all {n}")
+            if kind == "digit"
+            else own
+        )
         shown[name] = rows["gray"].to_numpy().reshape(-1, side, side)
     return shown
 
@@ -299,12 +450,19 @@ def images(table: pd.DataFrame, seed: int, kind: str = "digit") -> dict[str, np.
 
 @styled
 def plot_learning(
-    runs: pd.DataFrame, measure: str, label: str, *, printed: Mapping[Any, float] = {}, constant: bool = False
+    runs: pd.DataFrame,
+    measure: str,
+    label: str,
+    *,
+    printed: Mapping[Any, float] = {},
+    constant: bool = False,
 ) -> Figure:
-    """Plot a measure by iteration: a thin line for each run, and the means over runs with their 95 % intervals.
+    """Plot a measure by iteration: a thin line for each run, and the means over runs with their 95
+    % intervals.
 
     The start is a horizontal line, where it is among the methods.
-    `printed` are the paper's numbers by method and layer; `constant` draws a line at 1, the constant image's ratio.
+    `printed` are the paper's numbers by method and layer; `constant` draws a line at 1, the
+    constant image's ratio.
     """
     later = runs[
         (runs["iteration"] > 0) & (runs["method"] != START)
@@ -314,14 +472,28 @@ def plot_learning(
         look = method_look(method) | {"linestyle": "-", "linewidth": 0.4, "alpha": 0.3}
         axes[kind, layer].plot(run["iteration"], scaled(run, measure), **look)
     for (kind, layer, method), line in layers.bands(later, measure).groupby(GROUP, sort=False):
-        band(axes[kind, layer], line, "iteration", label=named(method), linewidth=1.5, **method_look(method))
+        band(
+            axes[kind, layer],
+            line,
+            "iteration",
+            label=named(method),
+            linewidth=1.5,
+            **method_look(method),
+        )
     for (kind, layer), begins in runs[runs["method"] == START].groupby(["inputs", "layer"]):
         look = {"color": COLORS[START], "linestyle": "--", "linewidth": 1.2, "label": named(START)}
         axes[kind, layer].axhline(scaled(begins, measure).mean(), **look)
     for (method, layer), value in printed.items():
         if (ax := axes.get(("own", layer))) and method in set(runs["method"]):
             ax.axhline(value, color=COLORS[method], linestyle=(0, (6, 2)), linewidth=1.0)
-            ax.text(0.99, value, f"paper: {value:,.0f}", transform=ax.get_yaxis_transform(), ha="right", va="bottom")
+            ax.text(
+                0.99,
+                value,
+                f"paper: {value:,.0f}",
+                transform=ax.get_yaxis_transform(),
+                ha="right",
+                va="bottom",
+            )
     for ax in axes.values():
         if constant:
             ax.axhline(1.0, color="black", linewidth=0.8)
@@ -336,19 +508,35 @@ def plot_learning(
 
 @styled
 def plot_ends(table: pd.DataFrame, label: str) -> Figure:
-    """Plot the last mean-field errors of all methods, on training images and hollow on test images; ticks are runs."""
+    """Plot the last mean-field errors of all methods, on training images and hollow on test images;
+    ticks are runs.
+    """
     measures = ("mean_field", "test_mean_field")
     ends, errors = last(table), layers.errors(table, measures)
     methods = list(errors["method"].unique())
     figure, axes = _grid(errors, 0.25 * len(methods) + 0.7, sharey=True)
-    for (measure, kind, layer), points in errors.groupby(["measure", "inputs", "layer"], sort=False):
+    for (measure, kind, layer), points in errors.groupby(
+        ["measure", "inputs", "layer"], sort=False
+    ):
         ax, hollow = axes[kind, layer], measure == measures[1]
         rows, shift = ends.query("inputs == @kind and layer == @layer"), 0.15 if hollow else -0.15
-        ax.plot(scaled(rows, measure), rows["method"].map(methods.index) + shift, "|", color="black", alpha=0.25)
+        ax.plot(
+            scaled(rows, measure),
+            rows["method"].map(methods.index) + shift,
+            "|",
+            color="black",
+            alpha=0.25,
+        )
         for method, point in points.groupby("method", sort=False):
             color = method_look(method)["color"]
             look = {"color": color, "markersize": 4, "mfc": "white" if hollow else color}
-            ax.errorbar(point["mean"], [methods.index(method) + shift], xerr=error_bars(point), fmt="o", **look)
+            ax.errorbar(
+                point["mean"],
+                [methods.index(method) + shift],
+                xerr=error_bars(point),
+                fmt="o",
+                **look,
+            )
     for ax in axes.values():
         ax.set_yticks(range(len(methods)), [*map(named, methods)])
         ax.set_ylim(len(methods) - 0.5, -0.5)
@@ -361,14 +549,20 @@ def plot_ends(table: pd.DataFrame, label: str) -> Figure:
 
 @styled
 def plot_work(bands: pd.DataFrame, label: str) -> Figure:
-    """Plot `layers.bands` on one kind of inputs against iterations, passes and seconds: a row for each layer."""
+    """Plot `layers.bands` on one kind of inputs against iterations, passes and seconds: a row for
+    each layer.
+    """
     numbers = sorted(bands["layer"].unique())
     figure, axes = panels(len(numbers), len(BUDGETS), height=1.2 + 2.2 * len(numbers), sharey="row")
-    for (layer, method), line in bands[bands["iteration"] > 0].groupby(["layer", "method"], sort=False):
+    for (layer, method), line in bands[bands["iteration"] > 0].groupby(
+        ["layer", "method"], sort=False
+    ):
         for ax, budget in zip(axes[numbers.index(layer)], BUDGETS, strict=True):
             band(ax, line, budget, label=named(method), linewidth=1.5, **method_look(method))
             log_scale(ax, "y" if budget == "iteration" else "xy")
-        axes[numbers.index(layer), 0].set_title(f"RBM {layer}, {line['inputs'].iloc[0]} inputs", loc="left")
+        axes[numbers.index(layer), 0].set_title(
+            f"RBM {layer}, {line['inputs'].iloc[0]} inputs", loc="left"
+        )
     for ax, budget in zip(axes[-1], ("iterations", "passes", "seconds"), strict=True):
         ax.set_xlabel(budget)
     figure.supylabel(label)
@@ -376,11 +570,18 @@ def plot_work(bands: pd.DataFrame, label: str) -> Figure:
     return figure
 
 
-def _grid(table: pd.DataFrame, height: float, **options: Any) -> tuple[Figure, dict[tuple[str, int], Axes]]:
-    """Return a figure with a row for each layer and a column for each kind of inputs, and its axes by both."""
+def _grid(
+    table: pd.DataFrame, height: float, **options: Any
+) -> tuple[Figure, dict[tuple[str, int], Axes]]:
+    """Return a figure with a row for each layer and a column for each kind of inputs, and its axes
+    by both.
+    """
     kinds, numbers = list(table["inputs"].unique()), sorted(table["layer"].unique())
     figure, axes = panels(len(numbers), len(kinds), height=1.2 + height * len(numbers), **options)
-    grid = {(kind, layer): ax for (layer, kind), ax in zip(product(numbers, kinds), axes.flat, strict=True)}
+    grid = {
+        (kind, layer): ax
+        for (layer, kind), ax in zip(product(numbers, kinds), axes.flat, strict=True)
+    }
     for (kind, layer), ax in grid.items():
         ax.set_title(f"RBM {layer}, {kind} inputs")
     return figure, grid

@@ -1,11 +1,13 @@
 """The statistics of all tables: runs summarized with an interval, and two groups of runs compared.
 
-Intervals are Student's t or Welch's t, of 95 %. Ratios are compared by their logarithms. p is of Wilcoxon's signed-rank
-test where runs are paired by their seeds, else of Mann and Whitney's. "Between" two bounds is two one-sided tests, and
-counts the larger p: it is met where an effect is shown to be small, not where nothing could be shown.
+Intervals are Student's t or Welch's t, of 95 %. Ratios are compared by their logarithms. p is of
+Wilcoxon's signed-rank test where runs are paired by their seeds, else of Mann and Whitney's.
+"Between" two bounds is two one-sided tests, and counts the larger p: it is met where an effect is
+shown to be small, not where nothing could be shown.
 
-An effect also has the estimate of Hodges and Lehmann with the interval that belongs to its test (Hollander, Wolfe and
-Chicken 2014, sections 3.2, 3.3, 4.2 and 4.3), and its standard error, from which the test's power follows.
+An effect also has the estimate of Hodges and Lehmann with the interval that belongs to its test
+(Hollander, Wolfe and Chicken 2014, sections 3.2, 3.3, 4.2 and 4.3), and its standard error, from
+which the test's power follows.
 """
 
 import functools
@@ -22,7 +24,9 @@ LEVEL = 0.05  # of significance, for all tests of one table together
 
 
 class Effect(NamedTuple):
-    """An effect with its 95 % interval, the bounds that are asked about, and the p-value of the answer yes."""
+    """An effect with its 95 % interval, the bounds that are asked about, and the p-value of the
+    answer yes.
+    """
 
     effect: float
     low: float
@@ -41,15 +45,23 @@ class Effect(NamedTuple):
 
 
 def interval(runs: Any) -> tuple[Any, Any, Any]:
-    """Return the mean of a Series, or of each group of a grouped one, and the ends of its 95 % interval, if any."""
+    """Return the mean of a Series, or of each group of a grouped one, and the ends of its 95 %
+    interval, if any.
+    """
     n, mean = runs.count(), runs.mean()
     half = stats.t.ppf(0.975, n - 1) * runs.std() / np.sqrt(n)
     return mean, mean - half, mean + half
 
 
-def summarize(table: pd.DataFrame, value: str, by: Sequence[str], *, geometric: bool = False) -> pd.DataFrame:
-    """Return a row for each group of runs, in order of appearance: `by`, runs, mean, low, high (NaN for one run)."""
-    groups = (np.log(table[value]) if geometric else table[value]).groupby([table[name] for name in by], sort=False)
+def summarize(
+    table: pd.DataFrame, value: str, by: Sequence[str], *, geometric: bool = False
+) -> pd.DataFrame:
+    """Return a row for each group of runs, in order of appearance: `by`, runs, mean, low, high (NaN
+    for one run).
+    """
+    groups = (np.log(table[value]) if geometric else table[value]).groupby(
+        [table[name] for name in by], sort=False
+    )
     ends = pd.DataFrame(dict(zip(("mean", "low", "high"), interval(groups), strict=True)))
     ends = ends.apply(np.exp) if geometric else ends
     ends.insert(0, "runs", groups.count())
@@ -57,29 +69,43 @@ def summarize(table: pd.DataFrame, value: str, by: Sequence[str], *, geometric: 
 
 
 def paired(
-    a: pd.Series, b: pd.Series | float, unit: str = "ratio", *, lower: float = -np.inf, upper: float = np.inf
+    a: pd.Series,
+    b: pd.Series | float,
+    unit: str = "ratio",
+    *,
+    lower: float = -np.inf,
+    upper: float = np.inf,
 ) -> Effect:
-    """Compare runs with others of the same seed; both are indexed by it, and seeds that one of them lacks are left out.
+    """Compare runs with others of the same seed; both are indexed by it, and seeds that one of them
+    lacks are left out.
 
-    The unit "ratio" compares a / b, of which the effect is the geometric mean; any other is that of the differences
-    a - b. p tells whether the effect is above `lower`, below `upper` or between both; without bounds, whether there is
-    one. It is 1 where there are no pairs, or where no pair differs from what is asked about.
+    The unit "ratio" compares a / b, of which the effect is the geometric mean; any other is that of
+    the differences a - b. p tells whether the effect is above `lower`, below `upper` or between
+    both; without bounds, whether there is one. It is 1 where there are no pairs, or where no pair
+    differs from what is asked about.
     """
     pairs: pd.Series = ((a / b).apply(np.log) if unit == "ratio" else a - b).dropna()
     asked, ends = _asked(unit, lower, upper), interval(pairs)
     off = [(pairs - bound, side) for side, bound in asked]
-    p = max(float(stats.wilcoxon(x, alternative=side).pvalue) if x.any() else 1.0 for x, side in off)
+    p = max(
+        float(stats.wilcoxon(x, alternative=side).pvalue) if x.any() else 1.0 for x, side in off
+    )
     test = "Wilcoxon, TOST" if len(asked) > 1 else "Wilcoxon, paired"
     x, runs = pairs.to_numpy(dtype=float), len(pairs)
     first, second = np.triu_indices(runs)
     ranks = _rank_interval((x[first] + x[second]) / 2, _signed_ranks(runs))
-    effect, low, high, *ranks = map(float, np.exp([*ends, *ranks]) if unit == "ratio" else [*ends, *ranks])
+    effect, low, high, *ranks = map(
+        float, np.exp([*ends, *ranks]) if unit == "ratio" else [*ends, *ranks]
+    )
     error = float(pairs.std()) / np.sqrt(max(runs, 1))
     return Effect(effect, low, high, lower, upper, unit, runs, test, p, error, runs - 1, *ranks)
 
 
-def unpaired(a: pd.Series, b: pd.Series, *, lower: float = -np.inf, upper: float = np.inf) -> Effect:
-    """Compare runs with others that share no seed, by the ratio of their geometric means; otherwise as `paired`.
+def unpaired(
+    a: pd.Series, b: pd.Series, *, lower: float = -np.inf, upper: float = np.inf
+) -> Effect:
+    """Compare runs with others that share no seed, by the ratio of their geometric means; otherwise
+    as `paired`.
 
     Of the two numbers of runs, `runs` is the smaller one.
     """
@@ -87,17 +113,37 @@ def unpaired(a: pd.Series, b: pd.Series, *, lower: float = -np.inf, upper: float
     asked, runs = _asked("ratio", lower, upper), min(len(x), len(y))
     welch = stats.ttest_ind(x, y, equal_var=False) if runs > 1 else None
     ends = welch.confidence_interval(0.95) if welch else (np.nan, np.nan)
-    error, freedom = (float(np.hypot(x.sem(), y.sem())), float(welch.df)) if welch else (np.nan, np.nan)
-    sides = (float(stats.mannwhitneyu(x - bound, y, alternative=side).pvalue) for side, bound in asked if runs)
+    error, freedom = (
+        (float(np.hypot(x.sem(), y.sem())), float(welch.df)) if welch else (np.nan, np.nan)
+    )
+    sides = (
+        float(stats.mannwhitneyu(x - bound, y, alternative=side).pvalue)
+        for side, bound in asked
+        if runs
+    )
     test = "Mann-Whitney, TOST" if len(asked) > 1 else "Mann-Whitney"
     differences = np.subtract.outer(x.to_numpy(dtype=float), y.to_numpy(dtype=float))
     ranks = _rank_interval(differences, _rank_sums(len(x), len(y)))
     effect, low, high, *ranks = (float(np.exp(end)) for end in (x.mean() - y.mean(), *ends, *ranks))
-    return Effect(effect, low, high, lower, upper, "ratio", runs, test, max(sides, default=1.0), error, freedom, *ranks)
+    return Effect(
+        effect,
+        low,
+        high,
+        lower,
+        upper,
+        "ratio",
+        runs,
+        test,
+        max(sides, default=1.0),
+        error,
+        freedom,
+        *ranks,
+    )
 
 
 def share(successes: pd.Series, *, lower: float) -> Effect:
-    """Test whether runs succeed more often than a share, by the exact binomial test, with Clopper and Pearson's ends.
+    """Test whether runs succeed more often than a share, by the exact binomial test, with Clopper
+    and Pearson's ends.
 
     The error is that of a share that lies on the bound.
     """
@@ -105,11 +151,15 @@ def share(successes: pd.Series, *, lower: float) -> Effect:
     p = float(stats.binomtest(count, runs, lower, alternative="greater").pvalue)
     low, high = map(float, stats.binomtest(count, runs).proportion_ci(0.95))
     error = math.sqrt(lower * (1 - lower) / runs)
-    return Effect(count / runs, low, high, lower, np.inf, "share", runs, "binomial", p, error, np.inf)
+    return Effect(
+        count / runs, low, high, lower, np.inf, "share", runs, "binomial", p, error, np.inf
+    )
 
 
 def shares(table: pd.DataFrame, value: str, by: Sequence[str]) -> pd.DataFrame:
-    """Return for each group of runs, in order of appearance, the share that succeeds, as `summarize` does of a mean."""
+    """Return for each group of runs, in order of appearance, the share that succeeds, as
+    `summarize` does of a mean.
+    """
     groups = table.groupby(list(by), sort=False)[value]
     rows = [(*cell, len(successes), *share(successes, lower=0)[:3]) for cell, successes in groups]
     return pd.DataFrame(rows, columns=[*by, "runs", "mean", "low", "high"])
@@ -125,33 +175,53 @@ def compared(
     unit: str = "ratio",
     upper: float = np.inf,
 ) -> pd.DataFrame:
-    """Compare groups of runs with their baselines, by seed, see `paired`, within each group of the columns `by`.
+    """Compare groups of runs with their baselines, by seed, see `paired`, within each group of the
+    columns `by`.
 
-    `pairs` are names in the column `names`; those that are not both there are left out. `equal` counts the runs that
-    are, to the last bit, `below` those below their baseline's; p is corrected by Holm over the whole table, NaN where
-    all runs are equal or there is one.
+    `pairs` are names in the column `names`; those that are not both there are left out. `equal`
+    counts the runs that are, to the last bit, `below` those below their baseline's; p is corrected
+    by Holm over the whole table, NaN where all runs are equal or there is one.
     """
     rows = []
     for cell, group in table.groupby(list(by), sort=False):
-        runs = {name: part.set_index("seed")[value] for name, part in group.groupby(names, sort=False)}
+        runs = {
+            name: part.set_index("seed")[value] for name, part in group.groupby(names, sort=False)
+        }
         for name, baseline in pairs:
             if name in runs and baseline in runs:
                 a, b = runs[name], runs[baseline].reindex(runs[name].index)
                 test = paired(a, b, unit, upper=upper)
-                rows.append((*cell, name, baseline, test.runs, (a == b).sum(), (a < b).sum(), *test[:3], test.p))
-    result = pd.DataFrame(rows, columns=[*by, names, "baseline", "runs", "equal", "below", unit, "low", "high", "p"])
+                rows.append(
+                    (
+                        *cell,
+                        name,
+                        baseline,
+                        test.runs,
+                        (a == b).sum(),
+                        (a < b).sum(),
+                        *test[:3],
+                        test.p,
+                    )
+                )
+    result = pd.DataFrame(
+        rows, columns=[*by, names, "baseline", "runs", "equal", "below", unit, "low", "high", "p"]
+    )
     tested = (result["equal"] < result["runs"]) & (result["runs"] > 1)
     return result.assign(p=holm(result["p"].where(tested).to_numpy(dtype=float)))
 
 
 def by_ranks(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return effects as rows, those of rank tests by the estimate and interval that belong to the test."""
+    """Return effects as rows, those of rank tests by the estimate and interval that belong to the
+    test.
+    """
     ranks = {"effect": "rank", "low": "rank_low", "high": "rank_high"}
     return rows.assign(**{name: rows[rank].fillna(rows[name]) for name, rank in ranks.items()})
 
 
 def tested(effects: Mapping[Any, Effect]) -> pd.DataFrame:
-    """Return tests as rows, each with the interval that belongs to it, p by Holm's method, and whether it is met."""
+    """Return tests as rows, each with the interval that belongs to it, p by Holm's method, and
+    whether it is met.
+    """
     rows = by_ranks(pd.DataFrame(effects.values(), pd.Index(effects), Effect._fields))
     p = holm(rows["p"].to_numpy())
     return rows.assign(p=p, met=p < LEVEL)
@@ -160,27 +230,36 @@ def tested(effects: Mapping[Any, Effect]) -> pd.DataFrame:
 def components(table: pd.DataFrame, value: str, rows: str, columns: str) -> pd.Series:
     """Return how much of the scatter of a value is between `rows`, between `columns` and neither.
 
-    Both are random and crossed, with one run in each cell: the method of moments for two factors without replication
-    (Searle, Casella and McCulloch 1992, section 4.7). Standard deviations in the unit of the value, those of variances
-    estimated below zero as zero; `mean` is the grand mean, and `low` and `high` the ends of an interval of 95 % that
-    covers other rows and other columns, with Satterthwaite's degrees of freedom.
+    Both are random and crossed, with one run in each cell: the method of moments for two factors
+    without replication (Searle, Casella and McCulloch 1992, section 4.7). Standard deviations in
+    the unit of the value, those of variances estimated below zero as zero; `mean` is the grand
+    mean, and `low` and `high` the ends of an interval of 95 % that covers other rows and other
+    columns, with Satterthwaite's degrees of freedom.
     """
     cells = table.pivot(index=rows, columns=columns, values=value)
     (a, b), mean = cells.shape, float(cells.to_numpy().mean())
     by_row, by_column = cells.mean(axis=1), cells.mean(axis=0)
     rest = cells.sub(by_row, axis=0).sub(by_column, axis=1) + mean
-    squares = np.array([b * by_row.var(), a * by_column.var(), (rest**2).to_numpy().sum() / ((a - 1) * (b - 1))])
+    squares = np.array(
+        [b * by_row.var(), a * by_column.var(), (rest**2).to_numpy().sum() / ((a - 1) * (b - 1))]
+    )
     weights = np.array([1, 1, -1]) / (a * b)  # of the mean's variance: both factors' and the rest's
     variance = max(float(weights @ squares), float(squares[2]) / (a * b))
-    freedom = variance**2 / float(((weights * squares) ** 2 / [a - 1, b - 1, (a - 1) * (b - 1)]).sum())
+    freedom = variance**2 / float(
+        ((weights * squares) ** 2 / [a - 1, b - 1, (a - 1) * (b - 1)]).sum()
+    )
     half = stats.t.ppf(0.975, freedom) * np.sqrt(variance)
     variances = (squares[0] - squares[2]) / b, (squares[1] - squares[2]) / a, squares[2]
     names = [rows, columns, "neither", "mean", "low", "high"]
-    return pd.Series([*np.sqrt(np.maximum(variances, 0)), mean, mean - half, mean + half], names, dtype=float)
+    return pd.Series(
+        [*np.sqrt(np.maximum(variances, 0)), mean, mean - half, mean + half], names, dtype=float
+    )
 
 
 def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return p-values, shape (m,), corrected by Holm's step-down method; NaN is no test and stays."""
+    """Return p-values, shape (m,), corrected by Holm's step-down method; NaN is
+    no test and stays.
+    """
     tests = pd.Series(p).dropna().sort_values()
     adjusted = (tests * np.arange(len(tests), 0, -1)).cummax().clip(upper=1.0)
     return adjusted.reindex(range(len(p))).to_numpy()
@@ -189,26 +268,32 @@ def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
 def power(effect: Effect, level: float, smallest: float) -> float:
     """Return the probability of an answer yes, at a level, where there is no effect.
 
-    Where no effect lies on a bound, it is that of the effect that is smallest of interest: a ratio of `smallest`, or of
-    one over it. Of the rank tests it is an approximation, by the t-tests that they stand for; NaN without runs, and
-    where more is asked for than no effect.
+    Where no effect lies on a bound, it is that of the effect that is smallest of interest: a ratio
+    of `smallest`, or of one over it. Of the rank tests it is an approximation, by the t-tests that
+    they stand for; NaN without runs, and where more is asked for than no effect.
     """
     if not effect.lower <= (effect.unit == "ratio") <= effect.upper:
         return math.nan
     logarithm = math.log if effect.unit == "ratio" else float
     rooms = [
-        (logarithm(smallest) if bound == (effect.unit == "ratio") else abs(logarithm(bound))) / effect.error
+        (logarithm(smallest) if bound == (effect.unit == "ratio") else abs(logarithm(bound)))
+        / effect.error
         for bound in (effect.lower, effect.upper)
         if np.isfinite(bound)
     ]
     needed = stats.t.isf(level, effect.freedom)
-    return max(0.0, sum(float(stats.t.cdf(room - needed, effect.freedom)) for room in rooms) - len(rooms) + 1)
+    return max(
+        0.0,
+        sum(float(stats.t.cdf(room - needed, effect.freedom)) for room in rooms) - len(rooms) + 1,
+    )
 
 
 def _rank_interval(values: NDArray[np.float64], counts: NDArray[np.float64]) -> list[float]:
-    """Return the median of pairwise values, and the ends of the interval of 95 % that inverts their rank test.
+    """Return the median of pairwise values, and the ends of the interval of 95 % that inverts their
+    rank test.
 
-    `counts` are, for each value of the test's statistic, in how many of the equally likely cases it takes it.
+    `counts` are, for each value of the test's statistic, in how many of the equally likely cases it
+    takes it.
     """
     if values.size == 0:
         return [np.nan] * 3
@@ -229,7 +314,9 @@ def _signed_ranks(n: int) -> NDArray[np.float64]:
 
 @functools.cache
 def _rank_sums(m: int, n: int) -> NDArray[np.float64]:
-    """Return how many of the orders of m and n values have each number of pairs in the wrong order."""
+    """Return how many of the orders of m and n values have each number of pairs
+    in the wrong order.
+    """
     least = m * (m + 1) // 2
     counts = np.zeros((m + 1, least + m * n + 1))  # of sets of ranks, by their size and sum
     counts[0, 0] = 1
@@ -240,5 +327,9 @@ def _rank_sums(m: int, n: int) -> NDArray[np.float64]:
 
 def _asked(unit: str, lower: float, upper: float) -> list[tuple[Any, float]]:
     """Return the alternative hypotheses, in SciPy's words, with the numbers that they are about."""
-    bounds = [(side, bound) for side, bound in (("greater", lower), ("less", upper)) if np.isfinite(bound)]
-    return [(side, np.log(bound) if unit == "ratio" else bound) for side, bound in bounds] or [("two-sided", 0.0)]
+    bounds = [
+        (side, bound) for side, bound in (("greater", lower), ("less", upper)) if np.isfinite(bound)
+    ]
+    return [(side, np.log(bound) if unit == "ratio" else bound) for side, bound in bounds] or [
+        ("two-sided", 0.0)
+    ]

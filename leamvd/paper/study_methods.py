@@ -15,10 +15,13 @@ from leamvd.optimizers.reading import PRESETS, Reading
 
 from .natural_evolution import METHODS as STRATEGIES
 
-TRAINERS = (*LAYER_TRAINERS, *STRATEGIES)  # the latter in searches with marks alone, see `benchmarks`
+# the latter in searches with marks alone, see `benchmarks`
+TRAINERS = (*LAYER_TRAINERS, *STRATEGIES)
 
-RECOMMENDED = "lea-mvd:population_size=8+reset=off+perturbation=added"  # in tables that outlive the library's
-FORMER = "lea-mvd:population_size=8+reset=initial"  # what it was before Section 7 moved the origin, in recorded plans
+# in tables that outlive the library's
+RECOMMENDED = "lea-mvd:population_size=8+reset=off+perturbation=added"
+# what it was before Section 7 moved the origin, in recorded plans
+FORMER = "lea-mvd:population_size=8+reset=initial"
 PRESET = "preset"  # the setting that stands for a whole reading, see `leamvd.Reading.named`
 
 _CD = tuple(field.name for field in dataclasses.fields(CDSettings))
@@ -28,11 +31,18 @@ _READ = tuple(field.name for field in dataclasses.fields(Reading))
 _SETTINGS = {
     "cd": (*_CD, "n_gen"),
     "lea-mvd": (*_CD, *_START, "n_elite", *_READ, PRESET),
-    **dict.fromkeys(OPTIMIZERS[1:], (*_CD, *_START, "population_size", "n_gen", "x0_in_population", PRESET)),
+    **dict.fromkeys(
+        OPTIMIZERS[1:], (*_CD, *_START, "population_size", "n_gen", "x0_in_population", PRESET)
+    ),
     **dict.fromkeys(STRATEGIES, ("sigma0", "population_size")),
 }
-"""Settings that a trainer can have of its own: those that what it computes depends on, its start solution included."""
-_SEEN = {name: {*names, "dtype", *(_COMPUTATION if name != "cd" else ())} for name, names in _SETTINGS.items()}
+"""Settings that a trainer can have of its own: those that what it computes depends on, its start
+solution included.
+"""
+_SEEN = {
+    name: {*names, "dtype", *(_COMPUTATION if name != "cd" else ())}
+    for name, names in _SETTINGS.items()
+}
 """And those that it sees at all: the others have their defaults."""
 
 
@@ -46,25 +56,34 @@ class Method:
     """A trainer and its own settings, which take the place of a study's."""
 
     trainer: str  # of `TRAINERS`
-    settings: tuple[tuple[str, Any], ...] = ()  # of `Training` or `Reading`, and `PRESET`, in the order given
+    # of `Training` or `Reading`, and `PRESET`, in the order given
+    settings: tuple[tuple[str, Any], ...] = ()
 
     @classmethod
     @functools.cache
     def parse(cls, text: str) -> Self:
-        """Return the method that a text stands for: "lea-mvd", "lea-mvd:printed" or "lea-mvd:sigma0=0.01+reset=off"."""
+        """Return the method that a text stands for: "lea-mvd", "lea-mvd:printed" or
+        "lea-mvd:sigma0=0.01+reset=off".
+        """
         trainer, _, given = text.partition(":")
         checks.choice("methods", trainer, TRAINERS)
         settings: dict[str, Any] = {}
         for part in given.split("+") if given else ():
             name, equals, value = part.partition("=")
             if not equals:
-                name, value = PRESET, checks.choice(f"a preset in methods, {text!r},", part, PRESETS)
+                name, value = (
+                    PRESET,
+                    checks.choice(f"a preset in methods, {text!r},", part, PRESETS),
+                )
             checks.choice(f"a setting in methods, {text!r},", name, _SETTINGS[trainer])
             if name in settings:
                 raise ValueError(f"methods must give a setting once, got {name} twice in {text!r}")
             if name != PRESET and value != "null":  # a number, a truth value or a word
-                usual = getattr(Training if name in Training.__dataclass_fields__ else Reading, name)
-                with contextlib.suppress(ValueError, RecursionError):  # of a word, too many digits, or brackets
+                usual = getattr(
+                    Training if name in Training.__dataclass_fields__ else Reading, name
+                )
+                # of a word, too many digits, or brackets
+                with contextlib.suppress(ValueError, RecursionError):
                     value = json.loads(value)
                 value = float(value) if isinstance(usual, float) and type(value) is int else value
             settings[name] = value
@@ -74,31 +93,50 @@ class Method:
 
     def __str__(self) -> str:
         """Return the text that `parse` takes."""
-        texts = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in self.settings}
+        texts = {
+            name: str(value).lower() if isinstance(value, bool) else str(value)
+            for name, value in self.settings
+        }
         # A plus sign joins settings, and whole numbers stand without a point.
         plain = {name: text.removesuffix(".0").replace("e+", "e") for name, text in texts.items()}
-        joined = "+".join(text if name == PRESET else f"{name}={text}" for name, text in plain.items())
+        joined = "+".join(
+            text if name == PRESET else f"{name}={text}" for name, text in plain.items()
+        )
         return f"{self.trainer}:{joined}" if joined else self.trainer
 
     def training(self, base: Training) -> Training:
-        """Return a study's settings with the method's own; what the trainer does not see has its default."""
+        """Return a study's settings with the method's own; what the trainer does not see has its
+        default.
+        """
         values = vars(base) | dict(self.settings)
-        training = Training(**{name: values[name] for name in vars(base) if name in _SEEN[self.trainer]})
-        return dataclasses.replace(training, **training.computation._asdict() if self.trainer != "cd" else {})
+        training = Training(
+            **{name: values[name] for name in vars(base) if name in _SEEN[self.trainer]}
+        )
+        return dataclasses.replace(
+            training, **training.computation._asdict() if self.trainer != "cd" else {}
+        )
 
     def reading(self, base: Reading) -> Reading:
-        """Return a study's reading with the method's own settings; what the trainer does not see has its default."""
+        """Return a study's reading with the method's own settings; what the trainer does not see
+        has its default.
+        """
         settings = dict(self.settings)
         values = vars(Reading.named(settings.get(PRESET, "default"), base)) | settings
         return Reading(**{name: values[name] for name in _READ if name in _SEEN[self.trainer]})
 
     def spelled(self, training: Training, reading: Reading) -> dict[str, dict[str, Any]]:
-        """Return each setting that the method has in a study and that its trainer sees, whatever the defaults are."""
+        """Return each setting that the method has in a study and that its trainer sees, whatever
+        the defaults are.
+        """
         seen = _SEEN[self.trainer]
-        if self.trainer in STRATEGIES:  # their usual population size goes with the number of variables
+        # their usual population size goes with the number of variables
+        if self.trainer in STRATEGIES:
             seen = seen - {"population_size"} | dict(self.settings).keys()
         whole = {"training": self.training(training), "reading": self.reading(reading).complete()}
-        return {part: {n: v for n, v in vars(settings).items() if n in seen} for part, settings in whole.items()}
+        return {
+            part: {n: v for n, v in vars(settings).items() if n in seen}
+            for part, settings in whole.items()
+        }
 
     def without(self, *names: str) -> "Method":
         """Return the method without some of its settings."""

@@ -1,7 +1,7 @@
 """Section 2: the two directions, P and C_ani, along which LEA-MVD shifts what it samples.
 
-Does C_ani lead toward better points, as the paper says, and is it orthogonal to P? What do the step sizes and the reset
-do in whole runs?
+Does C_ani lead toward better points, as the paper says, and is it orthogonal to P? What do the step
+sizes and the reset do in whole runs?
 """
 
 import dataclasses
@@ -21,7 +21,19 @@ from leamvd.optimizers.state import State
 
 from . import results
 from .benchmarks import cosine, directions, generations
-from .plots import BLUE, GREEN, PURPLE, VERMILION, error_bars, legend, log_scale, panels, shades, styled, typeset
+from .plots import (
+    BLUE,
+    GREEN,
+    PURPLE,
+    VERMILION,
+    error_bars,
+    legend,
+    log_scale,
+    panels,
+    shades,
+    styled,
+    typeset,
+)
 from .statistics import shares
 
 # ---- settings
@@ -47,22 +59,33 @@ class Settings:
         checks.choice("function", self.function, [*FUNCTIONS])
         checks.integer("n_populations", self.n_populations, at_least=1)
         checks.real("start", self.start, at_least=0)
-        object.__setattr__(self, "seeds", checks.several("seeds", self.seeds, at_least=1, different=True))
+        object.__setattr__(
+            self, "seeds", checks.several("seeds", self.seeds, at_least=1, different=True)
+        )
 
     def run(self, seed: int, *, reset: Any = 1.0, start: float = 1.0) -> Iterator[State]:
-        """Yield the state after each generation, in double precision; the start solution is from N(0, start^2 I)."""
+        """Yield the state after each generation, in double precision; the start solution is from
+        N(0, start^2 I).
+        """
         x0 = start * np.random.default_rng(seed).standard_normal(self.n_var)
         names = ("population_size", "n_elite", "n_gen", "dtype", "exponent", "shift")
         settings = {name: getattr(self, name) for name in names}
         opt = optimizer("lea-mvd", x0, sigma_min=0, seed=seed, reset=reset, **settings)
         for _ in generations(opt, FUNCTIONS[self.function]):
             arrays = ("population", "mean", "std", "path", "descent")
-            yield opt.state._replace(**{name: getattr(opt.state, name).astype(np.float64) for name in arrays})
+            yield opt.state._replace(
+                **{name: getattr(opt.state, name).astype(np.float64) for name in arrays}
+            )
 
 
 PAPER = Settings(n_gen=300, seeds=tuple(range(30)), n_populations=2000)
 PROFILES = {"recorded": Settings(), "quick": Settings(), "paper": PAPER}
-RESETS = {"to 1": (1.0, VERMILION, "-"), "to the first": ("initial", PURPLE, "--"), "none": ("off", BLUE, ":")}  # R13
+# R13
+RESETS = {
+    "to 1": (1.0, VERMILION, "-"),
+    "to the first": ("initial", PURPLE, "--"),
+    "none": ("off", BLUE, ":"),
+}
 TOWARD, AWAY, PATH = "C_ani, toward the best", "C_ani, as printed", "P"
 V_TOWARD, V_AWAY = "v, toward the best", "v, as printed"
 
@@ -70,10 +93,12 @@ V_TOWARD, V_AWAY = "v, toward the best", "v, as printed"
 class Scene(NamedTuple):
     """One generation taken apart."""
 
-    points: pd.DataFrame  # x1, x2, ..., best first; their feet f1, f2, ... on C_ani's line through the best
+    # x1, x2, ..., best first; their feet f1, f2, ... on C_ani's line through the best
+    points: pd.DataFrame
     vectors: pd.DataFrame  # the mean, C_hat, C_ani, and what `steps` returns
     numbers: pd.Series
-    slices: pd.DataFrame  # relative change of the objective along directions from the mean, up to one std (rms) away
+    # relative change of the objective along directions from the mean, up to one std (rms) away
+    slices: pd.DataFrame
 
 
 class Tables(NamedTuple):
@@ -106,7 +131,9 @@ def tables(
     checks.integer("seed", seed, at_least=0)
     functions = dict.fromkeys(("sphere", "ellipsoid", settings.function))
     scenes = (scene(settings, n_var, generation, seed) for n_var in (2, 3))
-    moved = pd.concat(shifts(dataclasses.replace(settings, function=name), generations) for name in functions)
+    moved = pd.concat(
+        shifts(dataclasses.replace(settings, function=name), generations) for name in functions
+    )
     return Tables(*scenes, trace(settings), resets(settings), moved)
 
 
@@ -118,7 +145,9 @@ def steps(state: State) -> dict[str, np.ndarray]:
     C, P = state.descent, state.path
     moves = {TOWARD: abs(state.descent_mean) * C, AWAY: state.descent_mean * C, PATH: P}
     v = {V_TOWARD: TOWARD, V_AWAY: AWAY}
-    return moves | {name: state.beta2 * P + (1 - state.beta2) * moves[step] for name, step in v.items()}
+    return moves | {
+        name: state.beta2 * P + (1 - state.beta2) * moves[step] for name, step in v.items()
+    }
 
 
 def scene(settings: Settings, n_var: int, generation: int, seed: int) -> Scene:
@@ -127,8 +156,12 @@ def scene(settings: Settings, n_var: int, generation: int, seed: int) -> Scene:
     C, X = now.descent, now.population
     C_hat = (C - (1 - RATE) * (earlier[-1].descent if earlier else 0)) / RATE
     names, feet = ([f"{letter}{i}" for i in range(1, n_var + 1)] for letter in "xf")
-    vectors = pd.DataFrame({"mean": now.mean, "C_hat": C_hat, "C_ani": C, **steps(now)}, index=names).T
-    points = pd.DataFrame(X, columns=names).assign(rank=range(1, len(X) + 1), projection=(X - X[0]) @ C)
+    vectors = pd.DataFrame(
+        {"mean": now.mean, "C_hat": C_hat, "C_ani": C, **steps(now)}, index=names
+    ).T
+    points = pd.DataFrame(X, columns=names).assign(
+        rank=range(1, len(X) + 1), projection=(X - X[0]) @ C
+    )
     points["in_u"] = points.index.isin(now.descent_rows)  # drawn for U
     points[feet] = X[0] + ((X - X[0]) @ _scaled(C))[:, None] * _scaled(C)
     slices = pd.DataFrame({"distance": np.linspace(0, float(np.sqrt(np.mean(now.std**2))), 41)})
@@ -137,7 +170,10 @@ def scene(settings: Settings, n_var: int, generation: int, seed: int) -> Scene:
         values = FUNCTIONS[settings.function](line)
         slices[name] = (values - values[0]) / abs(values[0])
     numbers = {"mu_ani": now.descent_mean, "sigma_ani": now.descent_std, "beta_2": now.beta2}
-    numbers |= {"norm of sigma": np.linalg.norm(now.std), "part of P in v": now.beta2 * np.linalg.norm(now.path)}
+    numbers |= {
+        "norm of sigma": np.linalg.norm(now.std),
+        "part of P in v": now.beta2 * np.linalg.norm(now.path),
+    }
     numbers |= {"part of C_ani in v": (1 - now.beta2) * np.linalg.norm(vectors.loc[TOWARD])}
     name = f"{settings.function}, n = {n_var}, generation {now.generation}"
     return Scene(points, vectors, pd.Series(numbers, name=name), slices)
@@ -154,27 +190,37 @@ def _scaled(vector: np.ndarray, length: float = 1.0) -> np.ndarray:
 def trace(settings: Settings, *, reset: Any = 1.0, start: float = 1.0) -> pd.DataFrame:
     """Return what the directions and the step sizes do in each generation of each seed's run.
 
-    `success` says whether there is a new best, `reset` whether line 10 of Algorithm 1 was reached; `std` is the norm of
-    sigma over sqrt(n), `hat_path` the cosine of C_hat, recovered from two generations of C_ani, and P.
+    `success` says whether there is a new best, `reset` whether line 10 of Algorithm 1 was reached;
+    `std` is the norm of sigma over sqrt(n), `hat_path` the cosine of C_hat, recovered from two
+    generations of C_ani, and P.
     """
     rows = []
     for seed in settings.seeds:
         C = np.zeros(settings.n_var)
         for state in settings.run(seed, reset=reset, start=start):
             C_hat, C = state.descent - (1 - RATE) * C, state.descent  # times RATE
-            row = {"seed": seed, "generation": state.generation, "best": state.fitness[0], "beta1": state.beta1}
+            row = {
+                "seed": seed,
+                "generation": state.generation,
+                "best": state.fitness[0],
+                "beta1": state.beta1,
+            }
             row |= {"std": state.std_norm / np.sqrt(len(C)), "hat_path": cosine(C_hat, state.path)}
             rows.append(row | {"stagnation": state.stagnation} | directions(state))
     table = pd.DataFrame(rows)
     before = table[["best", "stagnation"]].shift().where(table["generation"] > 1)
     success = table["best"] < before["best"]
-    return table.assign(success=success, reset=~success & (table["stagnation"] <= before["stagnation"]))
+    return table.assign(
+        success=success, reset=~success & (table["stagnation"] <= before["stagnation"])
+    )
 
 
 def step_sizes(table: pd.DataFrame) -> pd.DataFrame:
-    """Return how often each run succeeds, and what that does to the step sizes, from generation 2 on.
+    """Return how often each run succeeds, and what that does to the step sizes, from generation 2
+    on.
 
-    In percent: `full`, that beta_2 is 1, where C_ani has no weight in v, and C_ani's share of the lengths of v's parts.
+    In percent: `full`, that beta_2 is 1, where C_ani has no weight in v, and C_ani's share of the
+    lengths of v's parts.
     """
     runs = table[table["generation"] > 1].assign(full=table["beta2"] == 1).groupby("seed")
     percent = 100 * runs[["success", "full", "descent_share"]].mean()
@@ -187,17 +233,29 @@ def resets(settings: Settings) -> pd.DataFrame:
 
     `relative` is the best value over that of generation 1.
     """
-    runs = {name: trace(settings, reset=value, start=settings.start) for name, (value, *_) in RESETS.items()}
+    runs = {
+        name: trace(settings, reset=value, start=settings.start)
+        for name, (value, *_) in RESETS.items()
+    }
     table = pd.concat(runs, names=["reading"]).reset_index("reading").reset_index(drop=True)
     first = table.groupby(["reading", "seed"])["best"].transform("first")
     return table.assign(relative=np.where(first > 0, table["best"] / first, 1.0))
 
 
 def stuck(table: pd.DataFrame) -> pd.DataFrame:
-    """Return for each reading how many runs never improved, and the median of the last best value over the first."""
-    ends = table.groupby(["reading", "seed"], sort=False)["relative"].last().groupby("reading", sort=False)
+    """Return for each reading how many runs never improved, and the median of the last best value
+    over the first.
+    """
+    ends = (
+        table.groupby(["reading", "seed"], sort=False)["relative"]
+        .last()
+        .groupby("reading", sort=False)
+    )
     columns = {"runs": ends.size(), "resets": table.groupby("reading")["reset"].sum()}
-    columns |= {"never improved": ends.agg(lambda values: (values == 1).sum()), "last over first": ends.median()}
+    columns |= {
+        "never improved": ends.agg(lambda values: (values == 1).sum()),
+        "last over first": ends.median(),
+    }
     return pd.DataFrame(columns).loc[list(RESETS)]
 
 
@@ -205,24 +263,35 @@ def stuck(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def shifts(settings: Settings, chosen: Sequence[int]) -> pd.DataFrame:
-    """Return the relative change of the objective when the mean of independent populations is moved.
+    """Return the relative change of the objective when the mean of independent populations is
+    moved.
 
-    By the whole step along C_ani, by beta_1 P and by beta_1 v; `moved` says whether that is not zero.
+    By the whole step along C_ani, by beta_1 P and by beta_1 v; `moved` says whether that is not
+    zero.
     """
     rows, objective = [], FUNCTIONS[settings.function]
     for seed in range(settings.n_populations):
         for state in dataclasses.replace(settings, n_gen=max(chosen)).run(seed):
             if state.generation in chosen:
-                moves = {n: x if n in (TOWARD, AWAY) else state.beta1 * x for n, x in steps(state).items()}
-                here, *there = objective(np.vstack([state.mean, *(state.mean + move for move in moves.values())]))
+                moves = {
+                    n: x if n in (TOWARD, AWAY) else state.beta1 * x
+                    for n, x in steps(state).items()
+                }
+                here, *there = objective(
+                    np.vstack([state.mean, *(state.mean + move for move in moves.values())])
+                )
                 for (name, move), value in zip(moves.items(), there, strict=True):
                     row = name, (value - here) / abs(here), bool(move.any())
                     rows.append((settings.function, state.generation, seed, *row))
-    return pd.DataFrame(rows, columns=["function", "generation", "seed", "shift", "change", "moved"])
+    return pd.DataFrame(
+        rows, columns=["function", "generation", "seed", "shift", "change", "moved"]
+    )
 
 
 def signs(changes: pd.DataFrame) -> pd.DataFrame:
-    """Return the percentage of populations, among those that a shift moves, in which it lowers the objective."""
+    """Return the percentage of populations, among those that a shift moves, in which it lowers the
+    objective.
+    """
     moved, by = changes[changes["moved"]], ["function", "generation", "shift"]
     table = shares(moved.assign(falls=moved["change"] < 0), "falls", by)
     return table.assign(**(100 * table[["mean", "low", "high"]]))
@@ -233,32 +302,54 @@ def signs(changes: pd.DataFrame) -> pd.DataFrame:
 
 @styled
 def plot_flat(parts: Scene) -> Figure:
-    """Plot a generation in two variables: the population, its projections, the shift, and the objective along it."""
+    """Plot a generation in two variables: the population, its projections, the shift, and the
+    objective along it.
+    """
     points, vectors, numbers, slices = parts
     figure, ((a, b), (c, d)) = panels(2, 2, height=7.0)
     a.plot(points[["x1", "f1"]].T, points[["x2", "f2"]].T, color="0.8", linewidth=0.8)
     a.plot(points["f1"], points["f2"], ".", color="0.6", markersize=3)
     _population(a, points, vectors, ["x1", "x2"])
     drawn, best = points[points["in_u"]], points[["x1", "x2"]].to_numpy()[0]
-    a.scatter(drawn["x1"], drawn["x2"], s=90, facecolors="none", edgecolors="black", label="drawn for U", zorder=3)
+    a.scatter(
+        drawn["x1"],
+        drawn["x2"],
+        s=90,
+        facecolors="none",
+        edgecolors="black",
+        label="drawn for U",
+        zorder=3,
+    )
     for name, color in ((PATH, GREEN), (TOWARD, BLUE)):
-        _arrow(a, best, _scaled(vectors.loc[name].to_numpy(), numbers["norm of sigma"]), color, name)
+        _arrow(
+            a, best, _scaled(vectors.loc[name].to_numpy(), numbers["norm of sigma"]), color, name
+        )
     a.set(xlabel="$x_1$", ylabel="$x_2$", title=numbers.name)
 
     mu, sigma = numbers["mu_ani"], numbers["sigma_ani"]
-    b.axhspan(mu - sigma, mu + sigma, color=PURPLE, alpha=0.2, label="$\\mu_{ani} \\pm \\sigma_{ani}$")
+    b.axhspan(
+        mu - sigma, mu + sigma, color=PURPLE, alpha=0.2, label="$\\mu_{ani} \\pm \\sigma_{ani}$"
+    )
     b.axhline(mu, color=PURPLE)
     b.scatter(points["rank"][1:], points["projection"][1:], c=points["rank"][1:], s=24)
     b.set(xlabel="rank (2 = second best)", title="projections on $C_{ani}$")
 
     d.axhline(0, color="black", linewidth=0.8)
-    for name, color, v in ((TOWARD, BLUE, V_TOWARD), (AWAY, VERMILION, V_AWAY), (PATH, GREEN, None)):
+    for name, color, v in (
+        (TOWARD, BLUE, V_TOWARD),
+        (AWAY, VERMILION, V_AWAY),
+        (PATH, GREEN, None),
+    ):
         d.plot(slices["distance"], 100 * slices[name], color=color)
         _arrow(c, np.zeros(2), vectors.loc[name].to_numpy(), color, name)
         if v:
             c.plot(*vectors.loc[[name, PATH]].to_numpy().T, ":", color=color, linewidth=1)
             c.plot(*vectors.loc[v], "o", color=color, fillstyle="none", label=v)
-    c.set(xlabel="step in $x_1$", ylabel="step in $x_2$", title=f"the shift v, $\\beta_2$ = {numbers['beta_2']:.2g}")
+    c.set(
+        xlabel="step in $x_1$",
+        ylabel="step in $x_2$",
+        title=f"the shift v, $\\beta_2$ = {numbers['beta_2']:.2g}",
+    )
     d.set(xlabel="distance from the mean", title="change of f, %")
     for ax in (a, c):
         ax.set_aspect("equal", adjustable="datalim")
@@ -272,7 +363,14 @@ def plot_orthogonality(table: pd.DataFrame) -> Figure:
     """Plot the cosines with P and the length of C_ani, a line for each seed."""
     figure, ((left, right),) = panels(1, 2, height=3.4)
     for _, run in table.groupby("seed", sort=False):
-        left.plot(run["generation"], run["descent_path"], color=BLUE, linewidth=0.9, alpha=0.6, label="$C_{ani}$")
+        left.plot(
+            run["generation"],
+            run["descent_path"],
+            color=BLUE,
+            linewidth=0.9,
+            alpha=0.6,
+            label="$C_{ani}$",
+        )
         left.plot(run["generation"], run["hat_path"], color=VERMILION, label="$\\hat C_{ani}$")
         right.plot(run["generation"], run["descent_length"], color=BLUE, linewidth=0.9, alpha=0.6)
     right.axhline(1, color="black", linestyle="--", linewidth=1, label="unit length")
@@ -284,7 +382,9 @@ def plot_orthogonality(table: pd.DataFrame) -> Figure:
 
 @styled
 def plot_steps(table: pd.DataFrame) -> Figure:
-    """Plot the first seed's run: best value, step sizes with successes and failures, standard deviations."""
+    """Plot the first seed's run: best value, step sizes with successes and failures, standard
+    deviations.
+    """
     figure, axes = panels(3, 1, height=6.4, sharex=True)
     run, (best, beta, std) = table[table["seed"] == table["seed"].iloc[0]], axes[:, 0]
     best.plot(run["generation"], run["best"], color=BLUE)
@@ -293,9 +393,19 @@ def plot_steps(table: pd.DataFrame) -> Figure:
     beta.plot(run["generation"], run["beta1"], color=PURPLE, label="$\\beta_1$")
     beta.plot(run["generation"], run["beta2"], color=GREEN, linestyle="--", label="$\\beta_2$")
     later = run[run["generation"] > 1]
-    for marks, look, label in ((later["success"], "^", "success"), (~later["success"], "x", "failure")):
+    for marks, look, label in (
+        (later["success"], "^", "success"),
+        (~later["success"], "x", "failure"),
+    ):
         x = later["generation"][marks]
-        beta.plot(x, np.full(len(x), -0.2), look, color=BLUE if look == "^" else VERMILION, markersize=4, label=label)
+        beta.plot(
+            x,
+            np.full(len(x), -0.2),
+            look,
+            color=BLUE if look == "^" else VERMILION,
+            markersize=4,
+            label=label,
+        )
     beta.set(ylabel="step sizes", ylim=(-0.4, 3.2))
     beta.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, columnspacing=1.2)
     std.plot(run["generation"], run["std"], color=BLUE)
@@ -305,7 +415,9 @@ def plot_steps(table: pd.DataFrame) -> Figure:
 
 @styled
 def plot_resets(table: pd.DataFrame) -> Figure:
-    """Plot the standard deviations of the first seed, and every run's best value, by reading of the reset."""
+    """Plot the standard deviations of the first seed, and every run's best value, by reading of the
+    reset.
+    """
     figure, ((left, right),) = panels(1, 2, height=3.8)
     first = table["seed"].iloc[0]
     for (reading, seed), run in table.groupby(["reading", "seed"], sort=False):
@@ -329,8 +441,18 @@ def plot_signs(tests: pd.DataFrame) -> Figure:
     for ax, (function, tested) in zip(axes[0], tests.groupby("function", sort=False), strict=True):
         for number, (generation, rows) in enumerate(tested.groupby("generation")):
             places = rows["shift"].map(names.index) + 0.2 * (number - (len(numbers) - 1) / 2)
-            look = {"fmt": "os^Dv"[number % 5], "color": shades(len(numbers))[number], "clip_on": False}
-            ax.errorbar(rows["mean"], places, xerr=error_bars(rows), label=f"generation {generation}", **look)
+            look = {
+                "fmt": "os^Dv"[number % 5],
+                "color": shades(len(numbers))[number],
+                "clip_on": False,
+            }
+            ax.errorbar(
+                rows["mean"],
+                places,
+                xerr=error_bars(rows),
+                label=f"generation {generation}",
+                **look,
+            )
         ax.axvline(50, color=VERMILION, linestyle="--", linewidth=1)
         ax.set_yticks(range(len(names)), [*map(typeset, names)])
         ax.set(xlabel="% in which f falls", xlim=(-2, 102), title=function)
@@ -342,7 +464,9 @@ def plot_signs(tests: pd.DataFrame) -> Figure:
 def _population(ax: Axes, points: pd.DataFrame, vectors: pd.DataFrame, names: list[str]) -> None:
     ax.scatter(*points[names].to_numpy().T, c=points["rank"], s=20, alpha=0.8)
     ax.plot(*points[names].to_numpy()[:1].T, "*", color="black", markersize=11, label="best")
-    ax.plot(*vectors.loc[["mean"]].to_numpy().T, "+", color=PURPLE, markersize=11, label="weighted mean")
+    ax.plot(
+        *vectors.loc[["mean"]].to_numpy().T, "+", color=PURPLE, markersize=11, label="weighted mean"
+    )
 
 
 def _arrow(ax: Axes, start: np.ndarray, step: np.ndarray, color: str, label: str) -> None:

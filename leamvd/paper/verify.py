@@ -21,18 +21,25 @@ from . import results
 from .layers import Images, spelled
 from .results import Call, Recorded, read_recorded
 
-SAME = 1e-6  # relative difference up to which numbers are the same where processor and versions are the recorded ones
+# relative difference up to which numbers are the same where processor and versions are the recorded
+# ones
+SAME = 1e-6
 FIRST = 1e-5  # the same on any machine, in the first two iterations of a first layer
-FIRST_OF_LARGE = 1e-3  # the same where an epoch samples so many bits that rounding flips some of them
+# the same where an epoch samples so many bits that rounding flips some of them
+FIRST_OF_LARGE = 1e-3
 LARGE = 100_000  # variables of such a layer
 
 NOT_JUDGED = "not judged"
-COLUMNS = ["call", "number", "recorded", "here", "digits", "judged by", "drifts"]  # of what differs most in each call
+# of what differs most in each call
+COLUMNS = ["call", "number", "recorded", "here", "digits", "judged by", "drifts"]
 
 
 def all_recorded() -> dict[str, Recorded]:
     """Return what is recorded by calls, by its names, from all files of `leamvd.paper`."""
-    files = [importlib.import_module(f"{paper.__name__}.{info.name}") for info in pkgutil.iter_modules(paper.__path__)]
+    files = [
+        importlib.import_module(f"{paper.__name__}.{info.name}")
+        for info in pkgutil.iter_modules(paper.__path__)
+    ]
     return {name: entry for file in files for name, entry in getattr(file, "RECORDED", {}).items()}
 
 
@@ -44,31 +51,56 @@ def recorded(name: str) -> Recorded:
 def changed_settings(name: str) -> list[str]:
     """Return how the settings of the plan differ from those that are recorded under a name.
 
-    What computes the errors that optimizers see may be another: Section 4 finds that it does not matter.
+    What computes the errors that optimizers see may be another: Section 4 finds that it does not
+    matter.
     """
     settings = recorded(name).settings
     parts = settings if isinstance(settings, (list, tuple)) else [settings]
-    kinds = {Training, Reading, Images, *(type(part) for part in parts if dataclasses.is_dataclass(part))}
+    kinds = {
+        Training,
+        Reading,
+        Images,
+        *(type(part) for part in parts if dataclasses.is_dataclass(part)),
+    }
     usual = {field.name: field.default for kind in kinds for field in dataclasses.fields(kind)}
     changed = results.changes(results.provenance(name)["settings"], spelled(settings), usual)
-    return [change for change in changed if change.split(" ")[0].rpartition(".")[2] not in Computation._fields]
+    return [
+        change
+        for change in changed
+        if change.split(" ")[0].rpartition(".")[2] not in Computation._fields
+    ]
 
 
-def verify(name: str, folder: str | Path, *, count: int = 1, n_jobs: int = 1) -> tuple[list[str], pd.DataFrame]:
-    """Compute so many calls behind each table of what is recorded; return what is not as it was, and `COLUMNS`."""
+def verify(
+    name: str, folder: str | Path, *, count: int = 1, n_jobs: int = 1
+) -> tuple[list[str], pd.DataFrame]:
+    """Compute so many calls behind each table of what is recorded; return what is not as it was,
+    and `COLUMNS`.
+    """
     entry, changed = recorded(name), differences(results.provenance(name))
-    verified = {table: planned for table, planned in entry.plan().items() if table not in entry.unverified}
-    chosen = {table: (columns, sample(columns, calls, count)) for table, (columns, calls) in verified.items()}
+    verified = {
+        table: planned for table, planned in entry.plan().items() if table not in entry.unverified
+    }
+    chosen = {
+        table: (columns, sample(columns, calls, count))
+        for table, (columns, calls) in verified.items()
+    }
     here = results.tables(chosen, folder, n_jobs=n_jobs, label=name)
     compared = [
-        compare(read_recorded(name, table), entry.keep(here[table]), columns, elsewhere=bool(changed))
+        compare(
+            read_recorded(name, table), entry.keep(here[table]), columns, elsewhere=bool(changed)
+        )
         for table, (columns, _) in chosen.items()
     ]
     return changed, pd.concat(compared, ignore_index=True)
 
 
-def sample(columns: list[str], calls: Mapping[tuple[Any, ...], Call], count: int) -> dict[tuple[Any, ...], Call]:
-    """Return some of a table's calls, those that need least first, of labels that differ in more than the seed."""
+def sample(
+    columns: list[str], calls: Mapping[tuple[Any, ...], Call], count: int
+) -> dict[tuple[Any, ...], Call]:
+    """Return some of a table's calls, those that need least first, of labels that differ in more
+    than the seed.
+    """
     labels, keys = [*calls], pd.Series([call.key for call in calls.values()])
     table = pd.DataFrame(labels, columns=columns).assign(needs=[*map(_depth, calls.values())])
     table = table[~keys.duplicated()]  # a call that stands behind several labels is the first one's
@@ -92,14 +124,22 @@ def differences(known: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def compare(known: pd.DataFrame, here: pd.DataFrame, labels: list[str], *, elsewhere: bool) -> pd.DataFrame:
-    """Return a row for each call that was computed `here`, with `COLUMNS`, against the whole table that is recorded.
+def compare(
+    known: pd.DataFrame, here: pd.DataFrame, labels: list[str], *, elsewhere: bool
+) -> pd.DataFrame:
+    """Return a row for each call that was computed `here`, with `COLUMNS`, against the whole table
+    that is recorded.
 
-    All numbers must agree to six digits. Where they do not and processor or versions are others, the first iterations
-    of a first layer must agree to five, and nothing else is judged: rounding may send a search another way.
+    All numbers must agree to six digits. Where they do not and processor or versions are others,
+    the first iterations of a first layer must agree to five, and nothing else is judged: rounding
+    may send a search another way.
     """
     names = [name for name in labels if name in known]
-    numbers = [*here.select_dtypes("number").columns.intersection(known.columns).difference([*labels, "seconds"])]
+    numbers = [
+        *here.select_dtypes("number")
+        .columns.intersection(known.columns)
+        .difference([*labels, "seconds"])
+    ]
     rows = []
     for label, group in here.groupby(names, sort=False, dropna=False):
         mine = (known[names].astype(str) == list(map(str, label))).all(axis=1)
@@ -107,7 +147,8 @@ def compare(known: pd.DataFrame, here: pd.DataFrame, labels: list[str], *, elsew
         now = group[numbers].reset_index(drop=True).astype(float)
         then, now = then.align(now)
         difference = (now - then).abs() / then.abs().where(then != 0, 1)
-        difference = difference.mask(then.isna() & now.isna(), 0).fillna(np.inf)  # a row that is missing
+        # a row that is missing
+        difference = difference.mask(then.isna() & now.isna(), 0).fillna(np.inf)
         worst = difference / SAME
         judged = "digits"
         if elsewhere and 1 < worst.to_numpy().max() < np.inf:
@@ -124,5 +165,15 @@ def compare(known: pd.DataFrame, here: pd.DataFrame, labels: list[str], *, elsew
         digits = int(np.clip(np.floor(-np.log10(relative)), 0, 16)) if relative > 0 else 16
         drifts = judged != NOT_JUDGED and bool(worst.loc[place] > 1)
         number = f"{place[1]}, row {place[0]}"
-        rows.append((" ".join(map(str, label)), number, then.loc[place], now.loc[place], digits, judged, drifts))
+        rows.append(
+            (
+                " ".join(map(str, label)),
+                number,
+                then.loc[place],
+                now.loc[place],
+                digits,
+                judged,
+                drifts,
+            )
+        )
     return pd.DataFrame(rows, columns=COLUMNS)

@@ -1,7 +1,9 @@
-"""What readers see: methods, settings and measures by their words, numbers by their digits, and tables.
+"""What readers see: methods, settings and measures by their words, numbers by their digits, and
+tables.
 
-Tables on disk, columns and the command line have codes. A figure has ``label=named(method)``, a cell ends with
-``shown(ratios, ["method"], ["runs", "ratio"], across="layer", names={"ratio": "error / CD's"})``.
+Tables on disk, columns and the command line have codes. A figure has ``label=named(method)``, a
+cell ends with ``shown(ratios, ["method"], ["runs", "ratio"], across="layer", names={"ratio": "error
+/ CD's"})``.
 """
 
 import math
@@ -17,14 +19,28 @@ from IPython.display import HTML
 from .study_methods import RECOMMENDED, TRAINERS
 
 WORDS = {
-    **{"cd": "CD", "lea-mvd": "LEA-MVD", "cma-es": "CMA-ES", "sep-cma-es": "separable CMA-ES", "mlp": "gradients"},
+    **{
+        "cd": "CD",
+        "lea-mvd": "LEA-MVD",
+        "cma-es": "CMA-ES",
+        "sep-cma-es": "separable CMA-ES",
+        "mlp": "gradients",
+    },
     **{"snes": "SNES", "cr-fm-nes": "CR-FM-NES"},
-    **{"cd:n_gen=1": "one epoch of CD", "random": "random search", "random-glorot": "random, Glorot and Bengio"},
+    **{
+        "cd:n_gen=1": "one epoch of CD",
+        "random": "random search",
+        "random-glorot": "random, Glorot and Bengio",
+    },
     **{f"random-{scale}": f"random, N(0, {scale})" for scale in ("0.01", "0.1", "0.3", "1")},
     **{f"mnist-{side}x{side}": f"{side}×{side} pixels" for side in (7, 28)},
     **{"mean_field": "mean-field error", "test_mean_field": "mean-field error, test images"},
     **{"sampled": "sampled error", "test_sampled": "sampled error, test images"},
-    **{"mean_field_ratio": "mean-field ratio", "sampled_ratio": "sampled ratio", "n_var": "variables"},
+    **{
+        "mean_field_ratio": "mean-field ratio",
+        "sampled_ratio": "sampled ratio",
+        "n_var": "variables",
+    },
     **{"n_visible": "visible units", "n_hidden": "hidden units", "sigma0": "σ0", "x0": "start"},
     **{"n_images": "training images", "n_test_images": "test images"},
     RECOMMENDED: "LEA-MVD, recommended",
@@ -32,33 +48,79 @@ WORDS = {
 """Methods, measures and columns. In all others underscores become spaces."""
 
 SETTINGS = {
-    **{"printed": "as printed", "recommended": "recommended", "x0-excluded": "start left out", "x0=none": "no start"},
-    **{"x0=batch": "start: 1 mini-batch", "x0_batches": "start: {} mini-batches", "x0_epochs": "start: {} epochs"},
-    **{"sigma0": "σ0 = {}", "n_gen": "{} generations", "population_size": "{} individuals", "n_elite": "{} elites"},
-    **{"n_elite=1": "1 elite", "n_descent_rows": "{} columns of U", "beta1_at_one=mirrored": "β1 at 1 mirrored"},
-    **{"sigma_norm=spectral": "spectral norm of σ", "descent_scale=normalized": "C_ani of length 1"},
-    **{"reset=initial": "reset to σ0", "ties=newest": "ties to the newest", "persistent=true": "persistent"},
-    **{"reset=off": "no reset", "reset": "reset to {}", "path=off": "without P", "descent=off": "without C_ani"},
-    **{"descent=free": "C_ani not made orthogonal", "shift=printed": "shift as printed", "step=sampled": "steps drawn"},
-    **{"elites=reevaluate": "elites evaluated again", "perturbation=column": "one factor for each variable"},
-    **{"perturbation=off": "without factors", "perturbation=added": "added steps", "perturbation=entry": "factors"},
+    **{
+        "printed": "as printed",
+        "recommended": "recommended",
+        "x0-excluded": "start left out",
+        "x0=none": "no start",
+    },
+    **{
+        "x0=batch": "start: 1 mini-batch",
+        "x0_batches": "start: {} mini-batches",
+        "x0_epochs": "start: {} epochs",
+    },
+    **{
+        "sigma0": "σ0 = {}",
+        "n_gen": "{} generations",
+        "population_size": "{} individuals",
+        "n_elite": "{} elites",
+    },
+    **{
+        "n_elite=1": "1 elite",
+        "n_descent_rows": "{} columns of U",
+        "beta1_at_one=mirrored": "β1 at 1 mirrored",
+    },
+    **{
+        "sigma_norm=spectral": "spectral norm of σ",
+        "descent_scale=normalized": "C_ani of length 1",
+    },
+    **{
+        "reset=initial": "reset to σ0",
+        "ties=newest": "ties to the newest",
+        "persistent=true": "persistent",
+    },
+    **{
+        "reset=off": "no reset",
+        "reset": "reset to {}",
+        "path=off": "without P",
+        "descent=off": "without C_ani",
+    },
+    **{
+        "descent=free": "C_ani not made orthogonal",
+        "shift=printed": "shift as printed",
+        "step=sampled": "steps drawn",
+    },
+    **{
+        "elites=reevaluate": "elites evaluated again",
+        "perturbation=column": "one factor for each variable",
+    },
+    **{
+        "perturbation=off": "without factors",
+        "perturbation=added": "added steps",
+        "perturbation=entry": "factors",
+    },
     **{"weight_scale": "weights N(0, {})", "limits=clip": "clipped", "limits=reflect": "reflected"},
 }
 """Settings of a method, with one value or with any. Of all others name and value are written."""
 
 
 def named(text: str) -> str:
-    """Return a method, measure or column in words: "LEA-MVD, σ0 = 0.01, no reset" for "lea-mvd:sigma0=0.01+reset=off".
+    """Return a method, measure or column in words: "LEA-MVD, σ0 = 0.01, no reset" for
+    "lea-mvd:sigma0=0.01+reset=off".
 
     A text that is for people stays as it is.
     """
     trainer, colon, settings = text.partition(":")
     if text in WORDS or not ((colon and trainer in TRAINERS) or re.fullmatch(r"\w+=[^\s=]+", text)):
-        return WORDS.get(text, text.replace("_", " ") if text.isidentifier() and text.islower() else text)
+        return WORDS.get(
+            text, text.replace("_", " ") if text.isidentifier() and text.islower() else text
+        )
     words = [WORDS.get(trainer, trainer)] if colon else []
     for setting in (settings or text).replace("x0=batch+x0_batches", "x0_batches").split("+"):
         name, _, value = setting.partition("=")
-        words.append(SETTINGS.get(setting, SETTINGS.get(name, name.replace("_", " ") + " {}")).format(value))
+        words.append(
+            SETTINGS.get(setting, SETTINGS.get(name, name.replace("_", " ") + " {}")).format(value)
+        )
     joined = ", ".join(words).replace(", as printed", " as printed")
     return joined.replace("generations", "epochs") if trainer == "cd" else joined
 
@@ -67,17 +129,20 @@ def named(text: str) -> str:
 
 
 def number(value: float) -> str:
-    """Return a number with three significant digits, a whole one as it is: 60,000, 0.130; a dash for NaN."""
+    """Return a number with three significant digits, a whole one as it is: 60,000, 0.130; a dash
+    for NaN.
+    """
     if not np.isfinite(value):
         return "–" if np.isnan(value) else str(value)
     return f"{value:,.0f}" if value % 1 == 0 else _rounded(value, abs(value) / 100)
 
 
 def interval(value: float, low: float, high: float) -> str:
-    """Return a number with its interval, 0.94 (0.92 to 0.96), or the number alone where there is none.
+    """Return a number with its interval, 0.94 (0.92 to 0.96), or the number alone where there is
+    none.
 
-    The last digit stands where the shorter half of the interval has its first one, or its second after a 1 or 2: 55
-    (44 to 69), which with one digit less would be 60 (40 to 70).
+    The last digit stands where the shorter half of the interval has its first one, or its second
+    after a 1 or 2: 55 (44 to 69), which with one digit less would be 60 (40 to 70).
     """
     halves = [half for half in (value - low, high - value) if half > 0]
     ends = [_rounded(end, min(halves) / 3) for end in (value, low, high)] if halves else []
@@ -95,15 +160,21 @@ def _rounded(value: float, unit: float) -> str:
 
 
 def shown(
-    table: pd.DataFrame | pd.Series, rows: Sequence[str] = (), columns: Sequence[str] = (), *,
-    across: str = "", names: Mapping[str, str] = {},
-) -> HTML:  # fmt: skip
-    """Return a table as people read it: in words, with the digits that are known, and intervals in one cell.
+    table: pd.DataFrame | pd.Series,
+    rows: Sequence[str] = (),
+    columns: Sequence[str] = (),
+    *,
+    across: str = "",
+    names: Mapping[str, str] = {},
+) -> HTML:
+    """Return a table as people read it: in words, with the digits that are known, and intervals in
+    one cell.
 
-    `rows` are columns or levels of the index that name the rows, `columns` what is shown. By default the index names
-    the rows, or the first column where they are only numbered. The values of `across` stand side by side. A column that
-    is followed by its "low" and "high", or by names that end so, has this interval. `names` are words for columns and
-    values beside those of `named`.
+    `rows` are columns or levels of the index that name the rows, `columns` what is shown. By
+    default the index names the rows, or the first column where they are only numbered. The values
+    of `across` stand side by side. A column that is followed by its "low" and "high", or by names
+    that end so, has this interval. `names` are words for columns and values beside those of
+    `named`.
     """
     whole, numbered = pd.DataFrame(table), isinstance(table.index, pd.RangeIndex)
     levels = [name or " " * at for at, name in enumerate(whole.index.names, start=1)]
@@ -125,15 +196,22 @@ def shown(
             return str(value)
         return f"RBM {value}" if axis == "layer" else f"{value:,}" if axis else number(float(value))
 
-    texts = {name: [word(value, name in labels and name) for value in cells[name]] for name in (*labels, *columns)}
+    texts = {
+        name: [word(value, name in labels and name) for value in cells[name]]
+        for name in (*labels, *columns)
+    }
     texts = pd.DataFrame(texts).set_index(labels)
     if across and len(texts):
         texts = texts.unstack(across, sort=False).fillna("–")
         texts = texts if len(columns) > 1 else texts[columns[0]]
     texts = texts.rename(columns=lambda name: word(name, whole.columns.name or " "))
-    texts.index.names, texts.columns.names = [*map(word, texts.index.names)], [None] * texts.columns.nlevels
+    texts.index.names, texts.columns.names = (
+        [*map(word, texts.index.names)],
+        [None] * texts.columns.nlevels,
+    )
     with pd.option_context("display.max_colwidth", None):
         above, _, below = texts.to_html(index_names=False).partition("</thead>")
     cell = "      <th>{}</th>\n"
-    left, _, right = above.rpartition(cell.format("") * len(rows))  # where pandas would have another row of names
+    # where pandas would have another row of names
+    left, _, right = above.rpartition(cell.format("") * len(rows))
     return HTML("".join([left, *map(cell.format, texts.index.names), right, "</thead>", below]))
