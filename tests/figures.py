@@ -87,7 +87,7 @@ def faces_drawn(ax: Axes) -> dict[tuple[float, ...], bool]:
     }
 
 
-BEYOND = {"what-to-use"}  # whose captions say that lines leave the panels
+ABOVE = {"what-to-use"}  # whose captions say that lines leave the panels at the top
 
 
 def hold_to_rules() -> None:
@@ -97,14 +97,14 @@ def hold_to_rules() -> None:
     save = plots.save
 
     def held(figure: Figure, name: str, folder: str | Path = ".") -> Any:
-        assert_sound(figure, beyond=name in BEYOND)
+        assert_sound(figure, above=name in ABOVE)
         assert_methods_have_their_colors(figure)
         return save(figure, name, folder)
 
     plots.save = held
 
 
-def assert_sound(figure: Figure, *, beyond: bool = False) -> None:
+def assert_sound(figure: Figure, *, above: bool = False) -> None:
     """Assert that all points lie within the axes, and that intervals have the colors of lines or
     are guides in gray.
     """
@@ -114,12 +114,12 @@ def assert_sound(figure: Figure, *, beyond: bool = False) -> None:
             drawn.get_offsets() for drawn in ax.collections if isinstance(drawn, PathCollection)
         ]
         points = np.concatenate([np.empty((0, 2)), *lines, *dots])
-        for limits, values in zip(
-            (ax.get_xlim(), ax.get_ylim()), points.astype(float).T, strict=True
-        ):
-            there = values[np.isfinite(values)]
-            inside = (there >= min(limits)) & (there <= max(limits))
-            assert beyond or inside.all(), f"{ax.get_title()}: beyond {limits}"
+        for axis, limits in enumerate((ax.get_xlim(), ax.get_ylim())):
+            values = points[:, axis].astype(float)
+            values = values[np.isfinite(values)]
+            assert (values >= min(limits)).all(), f"{ax.get_title()}: below {limits}"
+            if axis == 0 or not above:
+                assert (values <= max(limits)).all(), f"{ax.get_title()}: above {limits}"
         known = {to_hex(line.get_color()) for line in ax.lines}
         for drawn in ax.collections:
             if isinstance(drawn, LineCollection | PolyCollection):

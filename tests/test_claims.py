@@ -430,6 +430,9 @@ JUDGED = [
     ({"p": 0.051}, "no"),
     ({"rank_low": 1.5, "rank_high": 2.1}, "undecided"),
     ({"rank_low": 0.4, "rank_high": 0.6}, "undecided"),
+    # an end on a bound, as ties have it, holds the bound
+    ({"rank_low": 1.5, "rank_high": 2.0}, "undecided"),
+    ({"rank_low": 0.5, "rank_high": 0.6}, "undecided"),
     ({"rank_low": 0.4, "rank_high": 0.6, "error": 0.0}, "no"),
     ({"error": 9.0}, "undecided"),  # it would hardly be shown
     ({"error": 9.0, "rank_low": 2.1, "rank_high": 2.2}, "no"),

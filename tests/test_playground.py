@@ -470,7 +470,11 @@ function drawn() {
   const values = Object.fromEntries(root_.querySelectorAll("[data-value]").map((node) =>
     [node.attributes["data-value"], node.textContent]));
   const status = root_.querySelector("p").textContent;
-  return JSON.stringify({ charts, arrows: Object.fromEntries(arrows), values, status,
+  const axes = shapes("plot", "g").filter((node) => node.attributes["font-family"]).slice(0, 2);
+  const plane = { axes: axes.map(ticks), ellipse: known(shapes("plot", ".sigma")[0]),
+    points: shapes("plot", ".point").map(known), best: shapes("plot", ".best").map(known),
+    mean: shapes("plot", ".mean").map(known) };
+  return JSON.stringify({ plane, charts, arrows: Object.fromEntries(arrows), values, status,
     settings: Object.fromEntries(new FormData({ elements: controls_ })) });
 }
 function opened(hash) { location.hash = hash; window.hashchange(); return drawn(); }
@@ -512,7 +516,7 @@ def is_reset(states: list[dict[str, Any]], k: int) -> bool:
 
 
 def assert_shown(states: list[dict[str, Any]], shown: dict[str, Any]) -> None:
-    """Hold every readout, arrow and curve to the states."""
+    """Hold every readout, point, arrow and curve to the states."""
     now, values = states[-1], shown["values"]
     P, C, v = (np.array(now[name]) for name in ("path", "descent", "v"))
     numbers = {
@@ -531,6 +535,7 @@ def assert_shown(states: list[dict[str, Any]], shown: dict[str, Any]) -> None:
     if P.any() and C.any():
         angle = np.degrees(np.arccos(P @ C / np.linalg.norm(P) / np.linalg.norm(C)))
         assert float(values["angle"].removesuffix("°")) == pytest.approx(angle, abs=0.6)
+    assert_plane(now, shown["plane"])
     last = len(states) - 1
     said = (
         "first population"
@@ -578,6 +583,26 @@ def assert_shown(states: list[dict[str, Any]], shown: dict[str, Any]) -> None:
 
 
 TITLES = {"errors": "error of the best", "betas": "β₁ (solid), β₂ (dashed)", "widths": "‖σ‖ / √n"}
+
+
+def assert_plane(now: dict[str, Any], plane: dict[str, Any]) -> None:
+    """Hold the ellipse and the marks to a state, within a thousandth of what the axes show."""
+    x, y = (axis(ticks, place) for place, ticks in enumerate(plane["axes"]))
+    near = {"atol": 1e-3 * (x(300) - x(0))}
+
+    def places(marks: list[dict[str, str]]) -> Any:
+        moved = [re.findall(r"-?[\d.]+(?:e-?\d+)?", mark["transform"]) for mark in marks]
+        pixels = np.array(moved, dtype=float)
+        return np.column_stack([x(pixels[:, 0]), y(pixels[:, 1])])
+
+    cx, cy, rx, ry = (float(plane["ellipse"][name]) for name in ("cx", "cy", "rx", "ry"))
+    np.testing.assert_allclose([x(cx), y(cy)], now["mean"], **near)
+    np.testing.assert_allclose([x(rx) - x(0), y(0) - y(ry)], now["std"], **near)
+    population = np.array(now["population"])
+    np.testing.assert_allclose(places(plane["best"]), population[:1], **near)
+    np.testing.assert_allclose(places(plane["mean"]), [now["mean"]], **near)
+    # the best lies on top
+    np.testing.assert_allclose(places(plane["points"]), population[::-1], **near)
 
 
 def axis(ticks: list[dict[str, str]], place: int) -> Callable[..., Any]:

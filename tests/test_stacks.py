@@ -255,3 +255,16 @@ def test_a_run_of_one_generation_is_seen_and_a_figure_without_numbers_says_so(
     assert all(line.get_marker() == "None" for ax in figure.axes for line in ax.lines)
     assert_sound(figure)
     assert_methods_have_their_colors(figure)
+
+
+def test_a_printed_number_has_the_color_of_its_method() -> None:
+    table = made({("own", 2, "cd"): [[9.0, 4.0]], ("own", 2, "lea-mvd"): [[9.0, 3.0]]})
+    printed = {("cd", 2): 50_000.0, ("lea-mvd", 2): 5_000.0}
+    (ax,) = stacks.plot_learning(table, "mean_field", "error", printed=printed).axes
+    levels = {}
+    for line in ax.lines:
+        first, *others = line.get_ydata()
+        if {*others} == {first}:
+            levels[first] = line.get_color()
+    for (method, _), value in printed.items():
+        assert levels[value] == plots.COLORS[method]
