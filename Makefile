@@ -38,13 +38,13 @@ LIVE := esd directions mnist-7x7 mnist-28x28
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-$(INSTALLED): pyproject.toml requirements.lock
+$(INSTALLED): pyproject.toml notebooks/pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Python 3.11 or newer is needed, but $(PYTHON) is $$($(PYTHON) --version 2>&1);" \
 		"try: make PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install $(PACKAGES)
-	$(BIN)/python -m pip install --no-deps --no-build-isolation -e .
+	$(BIN)/python -m pip install --no-deps --no-build-isolation -e . -e notebooks
 	@touch $@
 
 book: $(INSTALLED)  ## Run the experiments at a small scale, and render the book
@@ -56,7 +56,7 @@ book: $(INSTALLED)  ## Run the experiments at a small scale, and render the book
 
 # Times of cells would be noise in a diff. The front end has its own default for that; this one stands before it.
 lab: $(INSTALLED)  ## Install JupyterLab too, and open the notebooks in it; it keeps no times of cells
-	$(BIN)/python -m pip install -e ".[lab]"
+	$(BIN)/python -m pip install -e . -e "notebooks[lab]"
 	mkdir -p $(VENV)/share/jupyter/lab/settings
 	echo '{"@jupyterlab/notebook-extension:tracker": {"recordTiming": false}}' \
 		> $(VENV)/share/jupyter/lab/settings/overrides.json
@@ -82,12 +82,12 @@ test-torch: $(INSTALLED)  ## Install PyTorch too, and run the tests of the backe
 	$(BIN)/python -m pytest tests/test_torch_backend.py
 
 test-browser: $(INSTALLED)  ## Install a driver too, and walk the book in Chromium
-	$(BIN)/python -m pip install -e ".[browser]"
+	$(BIN)/python -m pip install -e . -e "notebooks[browser]"
 	$(BIN)/python -m pytest tests/test_browser.py
 
 test-newest:  ## Run all tests from nothing, with the newest versions of everything that pyproject.toml allows
 	rm -rf _build/newest
-	$(MAKE) test VENV=_build/newest PACKAGES="-e '.[dev]'"
+	$(MAKE) test VENV=_build/newest PACKAGES="-e . -e 'notebooks[dev]'"
 
 lint: $(INSTALLED)  ## Check style and types
 	$(BIN)/ruff check
@@ -96,8 +96,8 @@ lint: $(INSTALLED)  ## Check style and types
 
 # Without the extras `torch`, `browser`, `coco` and `lab`: what they need is large, or differs by machine and device.
 lock: $(INSTALLED)  ## Renew requirements.lock
-	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
-		--generate-hashes --no-annotate --no-header -o requirements.lock
+	$(BIN)/uv pip compile notebooks/pyproject.toml --extra dev --no-emit-package leamvd --no-emit-package leamvd-paper \
+		--universal --python-version 3.11 --generate-hashes --no-annotate --no-header -o requirements.lock
 
 clean:  ## Remove what the other commands made, except results
 	rm -rf .venv _build build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

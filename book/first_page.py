@@ -11,9 +11,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 from PIL import Image
 
-from leamvd.paper import error_measures
-from leamvd.paper.plots import GRAY, legend, log_scale, method_look, panels, save, styled
-from leamvd.paper.results import read_recorded
+from leamvd_paper.studies import error_measures
+from leamvd_paper.studies.plots import GRAY, legend, log_scale, method_look, panels, save, styled
+from leamvd_paper.studies.results import read_recorded
 
 SIZES = {"small": 7, "large": 28}  # pixels
 METHODS = {"start": "no search", "lea-mvd": "lea-mvd", "printed": "lea-mvd:printed"}

@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 
 import leamvd
-from leamvd.data.functions import FUNCTIONS
 from leamvd.optimizers.state import State
-from leamvd.paper.plots import BLUE, GREEN, PURPLE, VERMILION, log_scale, panels, styled
+from leamvd_paper.data.functions import FUNCTIONS
+from leamvd_paper.studies.plots import BLUE, GREEN, PURPLE, VERMILION, log_scale, panels, styled
 
 STATIC = Path(__file__).parent / "static"
 PRESET = "directions-2d"

@@ -17,9 +17,9 @@ from matplotlib.colors import same_color, to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from leamvd.paper import plots
-from leamvd.paper.plots import COLORS
-from leamvd.paper.words import named
+from leamvd_paper.studies import plots
+from leamvd_paper.studies.plots import COLORS
+from leamvd_paper.studies.words import named
 
 ACCEPTED = Path(__file__).parent / "figures"
 # how names of figures of seconds and bytes begin, which are other ones each time

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from leamvd.data.mnist import MNIST_SHA256
+from leamvd_paper.data.mnist import MNIST_SHA256
 
 NAMES = tuple(MNIST_SHA256)
 TRAIN_IMAGES, TRAIN_LABELS, TEST_IMAGES, TEST_LABELS = NAMES

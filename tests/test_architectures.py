@@ -9,9 +9,9 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
 
 from leamvd import Reading
-from leamvd.paper import architectures
-from leamvd.paper.architectures import ACTIVATIONS, MLP, NETWORKS, CrossEntropy
-from leamvd.paper.study_methods import Method
+from leamvd_paper.studies import architectures
+from leamvd_paper.studies.architectures import ACTIVATIONS, MLP, NETWORKS, CrossEntropy
+from leamvd_paper.studies.study_methods import Method
 
 RNG = np.random.default_rng(0)
 V, LABELS = RNG.random((30, 6)), RNG.integers(0, 3, 30)

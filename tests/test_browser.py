@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from leamvd.book import render
+from leamvd_paper.book import render
 
 PROGRAM = shutil.which("chromium") or shutil.which("google-chrome")
 # The bibliography's entries have a role of their own, by sphinxcontrib-bibtex, that axe does not

@@ -9,8 +9,8 @@ from scipy.optimize import Bounds
 
 from leamvd import LEAMVD, Reading, minimize
 from leamvd._support import checks, threads
-from leamvd.data import functions
 from leamvd.optimizers import random_streams, selection
+from leamvd_paper.data import functions
 
 MASKED = np.ma.masked_equal(np.eye(2), 1)
 
@@ -77,8 +77,8 @@ REFUSED: list[tuple[type[Exception], str, Callable[[], Any]]] = [
     (TypeError, "x must not be masked", lambda: array(list(MASKED), (2, 2))),
     (
         ModuleNotFoundError,
-        "pip install leamvd[paper]",
-        lambda: checks.needs("it", "paper", "no_such_package"),
+        "pip install leamvd[sklearn]",
+        lambda: checks.needs("it", "leamvd[sklearn]", "no_such_package"),
     ),
     (ValueError, "n_threads must be", lambda: threads.thread_count(0)),
     (ValueError, "seed must be", lambda: random_streams.key(2**64)),

@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from leamvd.paper import claims, classification, plots
-from leamvd.paper.claims import ABLATED, EQUAL, EXPONENTS, TUNED, Margins, Part, Tables
-from leamvd.paper.results import read_recorded
-from leamvd.paper.statistics import Effect
+from leamvd_paper.studies import claims, classification, plots
+from leamvd_paper.studies.claims import ABLATED, EQUAL, EXPONENTS, TUNED, Margins, Part, Tables
+from leamvd_paper.studies.results import read_recorded
+from leamvd_paper.studies.statistics import Effect
 
 SEEDS = 12
 

@@ -12,10 +12,10 @@ from sklearn.neural_network import MLPClassifier
 
 from leamvd.networks.dbn import layer_seed
 from leamvd.networks.rbm import RBMParameters
-from leamvd.paper import classification, layers, statistics
-from leamvd.paper.classification import GLOROT, PROFILES, Settings, fine_tune, random_stack
-from leamvd.paper.layers import Images, rbms
-from leamvd.paper.results import Result
+from leamvd_paper.studies import classification, layers, statistics
+from leamvd_paper.studies.classification import GLOROT, PROFILES, Settings, fine_tune, random_stack
+from leamvd_paper.studies.layers import Images, rbms
+from leamvd_paper.studies.results import Result
 
 RNG = np.random.default_rng(0)
 V, LABELS = load_digits(return_X_y=True)

@@ -14,10 +14,10 @@ from click.testing import CliRunner, Result
 from scipy.optimize import OptimizeWarning
 
 import leamvd
-from leamvd import cli
-from leamvd.book import sections
-from leamvd.paper import esd, results, two_directions
-from leamvd.paper.words import interval, number
+from leamvd_paper import cli
+from leamvd_paper.book import sections
+from leamvd_paper.studies import esd, results, two_directions
+from leamvd_paper.studies.words import interval, number
 
 SMALL = (
     *(
@@ -188,7 +188,9 @@ def test_bad_input_is_one_sentence_before_anything_is_computed(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("USERPROFILE" if os.name == "nt" else "HOME", str(tmp_path))
     monkeypatch.setattr(results, "run_all", lambda *_, **__: pytest.fail("was computed"))
-    monkeypatch.setattr("leamvd.data.mnist._download", lambda *_: pytest.fail("was downloaded"))
+    monkeypatch.setattr(
+        "leamvd_paper.data.mnist._download", lambda *_: pytest.fail("was downloaded")
+    )
     found = CliRunner().invoke(cli.main, arguments)
     assert found.exit_code in (1, 2)
     assert message in found.output
@@ -200,7 +202,7 @@ def test_bad_input_is_one_sentence_before_anything_is_computed(
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """Run the command in one process; return the folder of its results and what it has printed."""
     output = tmp_path_factory.mktemp("whole")
-    command = [sys.executable, "-m", "leamvd", *SMALL, "--output", str(output), "--jobs", "1"]
+    command = [sys.executable, "-m", "leamvd_paper", *SMALL, "--output", str(output), "--jobs", "1"]
     return (
         output,
         subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout,
@@ -325,7 +327,16 @@ def test_tables_are_the_same_wherever_they_are_computed(
 
 
 def test_the_same_command_goes_on_after_a_kill(whole: tuple[Path, str], tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "leamvd", *SMALL, "--output", str(tmp_path), "--jobs", "1"]
+    command = [
+        sys.executable,
+        "-m",
+        "leamvd_paper",
+        *SMALL,
+        "--output",
+        str(tmp_path),
+        "--jobs",
+        "1",
+    ]
     with subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as killed:
@@ -373,7 +384,7 @@ def test_a_missing_extra_is_one_sentence(tmp_path: Path) -> None:
         env=os.environ | {"PYTHONPATH": str(ROOT)},
     )
     assert done.returncode == 1
-    needed = "Error: running a notebook needs the package papermill: pip install leamvd[book]"
+    needed = "Error: running a notebook needs the package papermill: pip install leamvd-paper[book]"
     assert done.stderr.splitlines()[-1] == needed
 
 

@@ -4,15 +4,15 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from figures import assert_methods_have_their_colors, assert_sound, faces_drawn, faces_said
 
-from leamvd.data.images import load
+from figures import assert_methods_have_their_colors, assert_sound, faces_drawn, faces_said
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.dbn import layer_seed, pretrain
 from leamvd.networks.objective import reconstruction_errors
 from leamvd.optimizers.reading import Reading
-from leamvd.paper import error_measures
-from leamvd.paper.results import Call, Result
+from leamvd_paper.data.images import load
+from leamvd_paper.studies import error_measures
+from leamvd_paper.studies.results import Call, Result
 
 DIGITS = load("digits", side=7, n_train=200, dtype="float64")
 FIRST = pretrain(DIGITS.train, (6,), reading=Reading(n_gen=2))[0]

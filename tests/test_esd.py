@@ -10,8 +10,8 @@ import pytest
 from scipy import stats
 
 from leamvd.optimizers.selection import fractional_tournament
-from leamvd.paper import esd
-from leamvd.paper.esd import BINARY, DOUBLE, FOUR
+from leamvd_paper.studies import esd
+from leamvd_paper.studies.esd import BINARY, DOUBLE, FOUR
 
 
 def test_a_double_binary_tournament_against_enumeration() -> None:

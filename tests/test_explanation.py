@@ -6,16 +6,16 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from figures import assert_sound
 from threadpoolctl import threadpool_limits
 
+from figures import assert_sound
 from leamvd.networks.dbn import layer_seed
 from leamvd.networks.objective import ReconstructionObjective
 from leamvd.optimizers import local_model
-from leamvd.paper import explanation
-from leamvd.paper.explanation import GENERATIONS, QUALITIES, SEARCH, Settings, Tables
-from leamvd.paper.layers import rbms
-from leamvd.paper.results import Result, read_recorded
+from leamvd_paper.studies import explanation
+from leamvd_paper.studies.explanation import GENERATIONS, QUALITIES, SEARCH, Settings, Tables
+from leamvd_paper.studies.layers import rbms
+from leamvd_paper.studies.results import Result, read_recorded
 
 METHODS = ("lea-mvd:sigma0=0.01", "lea-mvd:sigma0=0.3")
 MODEL = {

@@ -21,9 +21,9 @@ from idx_files import (
     write,
 )
 
-from leamvd.data import mnist
-from leamvd.data.images import known, load
-from leamvd.data.mnist import DataError, fetch_mnist
+from leamvd_paper.data import mnist
+from leamvd_paper.data.images import known, load
+from leamvd_paper.data.mnist import DataError, fetch_mnist
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from figures import ACCEPTED, MEASURED, check_figures
 from matplotlib.colors import same_color, to_hex
 from PIL import Image
 
-from leamvd.paper import plots
+from figures import ACCEPTED, MEASURED, check_figures
+from leamvd_paper.studies import plots
 
 DRAWN = Path(os.environ.get("LEAMVD_DRAWN", "none"))  # a folder with the folder "figures"
 

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from leamvd.paper import classification, fine_tuning, settings_map
-from leamvd.paper.classification import fine_tune, random_stack
-from leamvd.paper.fine_tuning import RESIZED, OfMap, Settings, resized, tried, tuned
-from leamvd.paper.layers import Images, rbms
-from leamvd.paper.results import Result
-from leamvd.paper.settings_map import START, TRAINED, Map
+from leamvd_paper.studies import classification, fine_tuning, settings_map
+from leamvd_paper.studies.classification import fine_tune, random_stack
+from leamvd_paper.studies.fine_tuning import RESIZED, OfMap, Settings, resized, tried, tuned
+from leamvd_paper.studies.layers import Images, rbms
+from leamvd_paper.studies.results import Result
+from leamvd_paper.studies.settings_map import START, TRAINED, Map
 
 DIGITS = Images(n_images=300).known()
 OTHERS = dataclasses.replace(DIGITS, image_set=1)

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 from bs4 import BeautifulSoup, NavigableString, Tag
-from figures import assert_sound, same_figure
 from py_mini_racer import MiniRacer
 
-from leamvd.paper import error_measures, plots
-from leamvd.paper.layers import last
-from leamvd.paper.results import read_recorded
+from figures import assert_sound, same_figure
+from leamvd_paper.studies import error_measures, plots
+from leamvd_paper.studies.layers import last
+from leamvd_paper.studies.results import read_recorded
 
 BOOK = Path(__file__).parents[1] / "book"
 TEXT = (BOOK / "static" / "first_page.json").read_text(encoding="utf-8")

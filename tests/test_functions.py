@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leamvd.data import functions as data
+from leamvd_paper.data import functions as data
 
 
 def test_known_values_and_the_minimum_at_zero() -> None:
@@ -38,7 +38,7 @@ def test_a_problem_is_set_by_its_seed_and_its_optimum_is_moved(
 
 
 def test_a_function_of_bbob_largescale_is_of_its_instance_and_above_its_minimum() -> None:
-    pytest.importorskip("cocoex", reason="needs leamvd[coco]")
+    pytest.importorskip("cocoex", reason="needs leamvd-paper[coco]")
     (x0, first), (other, second) = (data.problem("bbob-f1", 20, seed) for seed in (0, 1))
     assert len(x0) == 20
     values = first(np.stack([x0, other]))

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from PIL import Image
 from scipy import stats
 
-from leamvd.data import images as data_images
-from leamvd.data.images import known, load, resize
-from leamvd.data.mnist import UNPACKED_SHA256, DataError, fetch_mnist, idx_file
+from leamvd_paper.data import images as data_images
+from leamvd_paper.data.images import known, load, resize
+from leamvd_paper.data.mnist import UNPACKED_SHA256, DataError, fetch_mnist, idx_file
 
 # ---- resizing
 

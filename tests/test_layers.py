@@ -17,9 +17,9 @@ from scipy.special import expit
 
 from leamvd.networks.dbn import Training, pretrain, train
 from leamvd.optimizers.reading import Reading
-from leamvd.paper import layers, results
-from leamvd.paper.layers import GROUP, Images, Study, layer_inputs, stack
-from leamvd.paper.results import Call, Result
+from leamvd_paper.studies import layers, results
+from leamvd_paper.studies.layers import GROUP, Images, Study, layer_inputs, stack
+from leamvd_paper.studies.results import Call, Result
 
 SMALL = Study(
     images=Images(n_images=60),

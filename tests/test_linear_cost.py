@@ -11,11 +11,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from figures import assert_methods_have_their_colors, assert_sound, faces_drawn, faces_said
 
+from figures import assert_methods_have_their_colors, assert_sound, faces_drawn, faces_said
 from leamvd.optimizers.cma_es import CMAES
-from leamvd.paper import linear_cost
-from leamvd.paper.results import provenance
+from leamvd_paper.studies import linear_cost
+from leamvd_paper.studies.results import provenance
 
 
 def costs(

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from leamvd.data.images import load
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.objective import ReconstructionObjective
 from leamvd.networks.rbm import RBMParameters
 from leamvd.optimizers import local_model, selection
+from leamvd_paper.data.images import load
 
 N = 400
 RNG = np.random.default_rng(5)

@@ -10,16 +10,16 @@ import pandas as pd
 import pytest
 
 import leamvd
-from leamvd.data.functions import LIMIT, problem
 from leamvd.networks.dbn import Training
 from leamvd.networks.objective import ReconstructionObjective
 from leamvd.optimizers.reading import Reading
-from leamvd.paper import benchmarks, longer_searches, results
-from leamvd.paper.benchmarks import Comparison, FirstRBM, Function
-from leamvd.paper.layers import Images
-from leamvd.paper.longer_searches import SEPARABLE
-from leamvd.paper.statistics import interval
-from leamvd.paper.study_methods import Method
+from leamvd_paper.data.functions import LIMIT, problem
+from leamvd_paper.studies import benchmarks, longer_searches, results
+from leamvd_paper.studies.benchmarks import Comparison, FirstRBM, Function
+from leamvd_paper.studies.layers import Images
+from leamvd_paper.studies.longer_searches import SEPARABLE
+from leamvd_paper.studies.statistics import interval
+from leamvd_paper.studies.study_methods import Method
 
 SPHERE = Function("sphere", 10)
 

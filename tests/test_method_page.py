@@ -14,7 +14,7 @@ import reference
 
 import leamvd
 from leamvd._support.compile import Array
-from leamvd.data import functions
+from leamvd_paper.data import functions
 
 METHOD = (Path(__file__).parents[1] / "book" / "method.md").read_text(encoding="utf-8")
 

@@ -6,12 +6,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from figures import assert_methods_have_their_colors, assert_sound
 
+from figures import assert_methods_have_their_colors, assert_sound
 from leamvd.networks.objective import ReconstructionObjective
-from leamvd.paper import minima
-from leamvd.paper.layers import Images
-from leamvd.paper.minima import Tables
+from leamvd_paper.studies import minima
+from leamvd_paper.studies.layers import Images
+from leamvd_paper.studies.minima import Tables
 
 IMAGES = Images(n_images=40)
 

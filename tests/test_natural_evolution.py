@@ -11,18 +11,18 @@ from problems import ellipsoid, rosenbrock, sphere
 from leamvd.networks.dbn import Training
 from leamvd.optimizers.base import Optimizer
 from leamvd.optimizers.reading import Reading
-from leamvd.paper import benchmarks, natural_evolution, results
-from leamvd.paper.benchmarks import Comparison, Function
-from leamvd.paper.layers import Study
-from leamvd.paper.natural_evolution import (
+from leamvd_paper.studies import benchmarks, natural_evolution, results
+from leamvd_paper.studies.benchmarks import Comparison, Function
+from leamvd_paper.studies.layers import Study
+from leamvd_paper.studies.natural_evolution import (
     CLASSES,
     CRFMNES,
     SNES,
     natural_gradients,
     usual_population_size,
 )
-from leamvd.paper.study_methods import Method
-from leamvd.paper.words import named
+from leamvd_paper.studies.study_methods import Method
+from leamvd_paper.studies.words import named
 
 X0 = np.linspace(-1, 2, 8)
 

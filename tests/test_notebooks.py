@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from figures import check_figures
 
-from leamvd.book import sections
+from figures import check_figures
+from leamvd_paper.book import sections
 
 SECTIONS = sections.load()
 # whose numbers are other ones each time: that it runs is all that can be said

@@ -11,21 +11,21 @@ import numpy as np
 import pandas as pd
 import pytest
 import reference
-from figures import assert_sound
 from matplotlib.colors import same_color
 
+from figures import assert_sound
 from leamvd import LEAMVD, Reading
-from leamvd.data import images
-from leamvd.data.functions import FUNCTIONS, ellipsoid
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.dbn import layer_seed
 from leamvd.networks.objective import ReconstructionObjective
 from leamvd.optimizers.state import State
-from leamvd.paper import origin, verify
-from leamvd.paper.benchmarks import Function, Moved
-from leamvd.paper.layers import Images
-from leamvd.paper.origin import NOISES, OFF, PRINTED, SPREADS, Varied
-from leamvd.paper.results import read_recorded
+from leamvd_paper.data import images
+from leamvd_paper.data.functions import FUNCTIONS, ellipsoid
+from leamvd_paper.studies import origin, verify
+from leamvd_paper.studies.benchmarks import Function, Moved
+from leamvd_paper.studies.layers import Images
+from leamvd_paper.studies.origin import NOISES, OFF, PRINTED, SPREADS, Varied
+from leamvd_paper.studies.results import read_recorded
 
 N, SEED, SIZE = 2_000, 3, 0.7
 

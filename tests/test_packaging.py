@@ -1,9 +1,11 @@
 """The files that say what is installed agree with each other."""
 
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,16 +18,25 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent
-CONFIG = tomllib.loads((ROOT / "pyproject.toml").read_text())
-PROJECT = CONFIG["project"]
+FOLDERS = {"leamvd": ROOT, "leamvd_paper": ROOT / "notebooks"}  # of packages
+CONFIGS = {
+    name: tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
+    for name, folder in FOLDERS.items()
+}
+LIBRARY, PAPER = (config["project"] for config in CONFIGS.values())
+EXTRAS = LIBRARY["optional-dependencies"] | PAPER["optional-dependencies"]
 LOCK = (ROOT / "requirements.lock").read_text()
-EXTRAS = PROJECT["optional-dependencies"]
 NOT_FOR_CI = ("torch", "coco", "browser", "lab")
 LOCKED = [group for name, group in EXTRAS.items() if name not in NOT_FOR_CI]
+LOCKED += [LIBRARY["dependencies"], PAPER["dependencies"]]
 PYTHONS = ["3.11", "3.12", "3.13", "3.14", "3.15"]
 
 # What a module of the bare library imports only where it is asked for, after `checks.needs`.
 ON_DEMAND = {"cma", "sklearn", "torch"}
+# What the paper's code imports only where it is asked for, and modules whose packages have other
+# names.
+BY_EXTRAS = {"cocoex", "distributed", "nbformat", "papermill", "sphinx_external_toc"}
+MODULES = {"ipython": "IPython", "pillow": "PIL", "scikit-learn": "sklearn"}
 OPTIONAL = [
     "IPython",
     "click",
@@ -42,15 +53,17 @@ OPTIONAL = [
     "sphinx",
     "torch",
     "PIL",
+    "leamvd_paper",
 ]
 # None: what an import of a missing package finds
 WITHOUT = f"import sys\nsys.modules |= dict.fromkeys({OPTIONAL})\n"
 
 
 def requirements(*groups: list[str]) -> dict[str, SpecifierSet]:
-    """Return name -> bounds of the requirements in the groups, without the project's own extras."""
+    """Return name -> bounds of the requirements in the groups, without the projects' own."""
     every = [Requirement(text) for group in groups for text in group]
-    return {canonicalize_name(r.name): r.specifier for r in every if r.name != PROJECT["name"]}
+    own = {LIBRARY["name"], PAPER["name"]}
+    return {canonicalize_name(r.name): r.specifier for r in every if r.name not in own}
 
 
 def locked() -> Iterator[tuple[Requirement, list[str]]]:
@@ -62,7 +75,7 @@ def locked() -> Iterator[tuple[Requirement, list[str]]]:
 
 def test_lock_has_hashes_and_no_addresses() -> None:
     entries = list(locked())
-    assert len(entries) > len(requirements(PROJECT["dependencies"], *LOCKED))
+    assert len(entries) > len(requirements(*LOCKED))
     for requirement, options in entries:
         assert re.fullmatch(r"==[\w.+]+", str(requirement.specifier)), requirement
         assert options, requirement
@@ -84,7 +97,7 @@ def test_lock_holds_every_requirement_within_its_bounds(python: str) -> None:
         if requirement.marker is None or requirement.marker.evaluate(environment):
             (pin,) = requirement.specifier
             versions.setdefault(canonicalize_name(requirement.name), []).append(pin.version)
-    for name, bounds in requirements(PROJECT["dependencies"], *LOCKED).items():
+    for name, bounds in requirements(*LOCKED).items():
         assert name in versions, f"{name} is not locked for Python {python}"
         assert len(versions[name]) == 1, f"{name} is locked twice for Python {python}"
         assert versions[name][0] in bounds
@@ -97,24 +110,67 @@ def test_conda_environment_has_the_same_requirements() -> None:
     (pip,) = [entry["pip"] for entry in entries if isinstance(entry, dict)]
     given = requirements(conda, pip)
     assert len(given) == len(conda) + len(pip), "a requirement is given twice"
-    assert given.pop("python") == SpecifierSet(PROJECT["requires-python"])
+    assert given.pop("python") == SpecifierSet(LIBRARY["requires-python"])
     given.pop("pip")
-    extras = [EXTRAS[name] for name in ("cma", "paper", "book", "dask", "test")]
-    assert given == requirements(PROJECT["dependencies"], *extras)
+    extras = [EXTRAS[name] for name in ("cma", "sklearn", "book", "dask", "test")]
+    assert given == requirements(LIBRARY["dependencies"], PAPER["dependencies"], *extras)
 
 
-def test_the_library_alone_requires_what_it_imports() -> None:
-    graph = grimp.build_graph("leamvd", include_external_packages=True, cache_dir=None)
-    rooms = [
-        graph.find_descendants(f"leamvd.{room}") for room in ("_support", "optimizers", "networks")
-    ]
-    found = {
-        name
-        for module in set().union(*rooms)
-        for name in graph.find_modules_directly_imported_by(module)
-    }
+@pytest.mark.parametrize("package", FOLDERS)
+def test_a_package_requires_what_it_imports(package: str) -> None:
+    graph = grimp.build_graph(package, include_external_packages=True, cache_dir=None)
+    found = set()
+    for module in graph.find_descendants(package):
+        found |= graph.find_modules_directly_imported_by(module)
     outside = {name for name in found if not name.startswith("leamvd")} - sys.stdlib_module_names
-    assert outside - ON_DEMAND == set(requirements(PROJECT["dependencies"]))
+    if package == "leamvd":
+        assert outside - ON_DEMAND == set(requirements(LIBRARY["dependencies"]))
+    else:
+        required = requirements(PAPER["dependencies"], EXTRAS["sklearn"], EXTRAS["cma"])
+        modules = {MODULES.get(name, name) for name in required}
+        assert outside - BY_EXTRAS == modules - {"requests"}, "pooch downloads by it"
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Build both wheels from copies, since a build leaves folders behind."""
+    copy, made = tmp_path_factory.mktemp("copy"), tmp_path_factory.mktemp("wheels")
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, copy)
+    for name in ("leamvd", "notebooks"):
+        ignored = shutil.ignore_patterns("__pycache__", "figures", "*.egg-info")
+        shutil.copytree(ROOT / name, copy / name, ignore=ignored)
+    pip = (sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index")
+    subprocess.run([*pip, "--wheel-dir", made, copy, copy / "notebooks"], check=True)
+    return {path.name.partition("-")[0]: path for path in made.iterdir()}
+
+
+def test_the_library_is_small_and_the_paper_has_its_notebooks_and_tables(
+    wheels: dict[str, Path],
+) -> None:
+    assert wheels.keys() == FOLDERS.keys()
+    assert wheels["leamvd"].stat().st_size <= 105_000
+    contents = {name: zipfile.ZipFile(path).namelist() for name, path in wheels.items()}
+    code = [name for name in contents["leamvd"] if ".dist-info/" not in name]
+    assert sorted(code) == sorted(
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "leamvd").rglob("*")
+        if path.suffix == ".py" or path.name == "py.typed"
+    )
+    notebooks = {
+        f"leamvd_paper/notebooks/{p.name}" for p in FOLDERS["leamvd_paper"].glob("*.ipynb")
+    }
+    assert notebooks < {*contents["leamvd_paper"]}
+    recorded = {path.name for path in (ROOT / "notebooks" / "recorded").iterdir()}
+    shipped = [name.split("/") for name in contents["leamvd_paper"] if "/recorded/" in name]
+    assert {parts[3] for parts in shipped} == recorded
+    for names in contents.values():
+        assert [name for name in names if name.endswith("licenses/LICENSE")]
+
+
+def test_both_have_one_version_and_need_each_other_so() -> None:
+    assert LIBRARY["version"] == PAPER["version"]
+    assert f"leamvd[cma,sklearn]=={LIBRARY['version']}" in PAPER["dependencies"]
 
 
 def run(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -128,7 +184,6 @@ def test_the_library_alone_searches_and_trains(tmp_path: Path) -> None:
     program = """
 import numpy as np
 import leamvd
-from leamvd.data import functions
 from leamvd.networks import contrastive_divergence, dbn, objective
 assert dir(leamvd) == leamvd.__all__
 
@@ -157,7 +212,7 @@ for method in ("cd", "lea-mvd"):
     ("statement", "needed", "extra"),
     [
         ("leamvd.minimize(sum, [0.0], method='sep-cma-es')", "the package cma", "cma"),
-        ("from leamvd.networks import DBN", "the package sklearn", "paper"),
+        ("from leamvd.networks import DBN", "the package sklearn", "sklearn"),
         (
             "from leamvd.networks import dbn; dbn.Training(backend='torch')",
             "the package torch",
@@ -177,8 +232,8 @@ def test_a_missing_package_is_named_in_one_sentence(
 
 def test_citation_and_license() -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert str(citation["version"]) == PROJECT["version"]
-    assert citation["license"] == PROJECT["license"] == "BSD-3-Clause"
+    assert str(citation["version"]) == LIBRARY["version"]
+    assert citation["license"] == LIBRARY["license"] == PAPER["license"] == "BSD-3-Clause"
     assert citation["authors"]
     assert citation["message"]
     assert [author["family-names"] for author in citation["references"][0]["authors"]] == [
@@ -189,8 +244,10 @@ def test_citation_and_license() -> None:
 
 
 def test_every_package_is_installed_and_every_extra_that_is_named_is_there() -> None:
-    folders = {path.parent.relative_to(ROOT) for path in (ROOT / "leamvd").rglob("__init__.py")}
-    installed = set(CONFIG["tool"]["setuptools"]["packages"]) - {"leamvd.notebooks"}
-    assert installed == {".".join(folder.parts) for folder in folders}
-    named = re.findall(r"\.\[(\w+)\]|`(\w+)`", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    for name, folder in FOLDERS.items():
+        found = {path.parent.relative_to(folder) for path in (folder / name).rglob("__init__.py")}
+        installed = set(CONFIGS[name]["tool"]["setuptools"]["packages"])
+        assert installed - {"leamvd_paper.notebooks"} == {".".join(one.parts) for one in found}
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    named = re.findall(r"(?:\.|notebooks)\[(\w+)\]|`(\w+)`", makefile)
     assert {name for pair in named for name in pair if name} <= EXTRAS.keys()

@@ -11,9 +11,9 @@ import pytest
 from scipy import stats
 
 import leamvd
-from leamvd.data.images import load
 from leamvd.networks.rbm import n_parameters
 from leamvd.optimizers import selection
+from leamvd_paper.data.images import load
 
 PAGE = (Path(leamvd.__file__).parents[1] / "book" / "paper_errors.md").read_text(encoding="utf-8")
 LAYERS = ((49, 30), (30, 30), (30, 120), (784, 500), (500, 500), (500, 2000))

@@ -20,8 +20,8 @@ from py_mini_racer import MiniRacer
 from scipy import stats
 
 import leamvd
-from leamvd.data.functions import FUNCTIONS
 from leamvd.optimizers import random_streams, sampling
+from leamvd_paper.data.functions import FUNCTIONS
 
 ROOT = Path(__file__).parents[1]
 STATIC = ROOT / "book" / "static"

@@ -9,13 +9,13 @@ import pandas as pd
 import pytest
 
 import leamvd
-from leamvd.data.functions import problem
 from leamvd.networks.dbn import Training
 from leamvd.optimizers.reading import Reading
-from leamvd.paper import readings
-from leamvd.paper.benchmarks import Function
-from leamvd.paper.readings import ALTERNATIVES, PROFILES, Settings
-from leamvd.paper.study_methods import Method
+from leamvd_paper.data.functions import problem
+from leamvd_paper.studies import readings
+from leamvd_paper.studies.benchmarks import Function
+from leamvd_paper.studies.readings import ALTERNATIVES, PROFILES, Settings
+from leamvd_paper.studies.study_methods import Method
 
 SMALL: dict[str, Any] = {"layers": (3, 2), "n_images": 40, "n_gen": 3, "sizes": (5,), "budget": 100}
 SPHERE = Function("sphere", 5)

@@ -5,8 +5,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from leamvd.paper import verify
-from leamvd.paper.results import read_recorded
+from leamvd_paper.studies import verify
+from leamvd_paper.studies.results import read_recorded
 
 # Calls that take less than a second, of names whose plans have some that need no images; as long
 # searches do not, they come out the same on any machine, to fourteen digits.

@@ -11,7 +11,7 @@ import nbformat
 import pytest
 from bs4 import BeautifulSoup
 
-from leamvd.book import render
+from leamvd_paper.book import render
 
 ROOT = Path(__file__).parents[1]
 PIXEL = (

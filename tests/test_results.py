@@ -15,8 +15,8 @@ import pytest
 
 from leamvd._support import sources
 from leamvd._support.threads import thread_count
-from leamvd.paper import layers, readings, results
-from leamvd.paper.results import Call, Result, delayed, run_all
+from leamvd_paper.studies import layers, readings, results
+from leamvd_paper.studies.results import Call, Result, delayed, run_all
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -231,23 +231,32 @@ def test_a_worker_that_has_another_code_refuses(
 def test_the_digest_of_the_code_sees_what_can_change_a_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    package, digests = tmp_path / "leamvd", []
-    monkeypatch.setattr(results.leamvd, "__file__", str(package / "__init__.py"))
-    for folder in ("book", "paper"):
-        (package / folder).mkdir(parents=True)
-    same = ["cli.py", "__main__.py", "book/render.py", "paper/plots.py"]
-    texts = ['"""A."""\nx = 1\n', '"""B."""\n\nx = 1  # one\n', *["x = 2\n"] * len(same), "x = 3\n"]
-    for file, text in zip(["a.py", "a.py", *same, "paper/a.py"], texts, strict=True):
-        (package / file).write_text(text)
+    digests = []
+    for package in (results.leamvd, results.leamvd_paper):
+        monkeypatch.setattr(package, "__file__", str(tmp_path / package.__name__ / "__init__.py"))
+    paper = "leamvd_paper"
+    for folder in ("leamvd", f"{paper}/book", f"{paper}/studies"):
+        (tmp_path / folder).mkdir(parents=True)
+    names = ("cli.py", "__main__.py", "book/render.py", "studies/plots.py")
+    same = [f"{paper}/{name}" for name in names]
+    for file, text in (
+        ("leamvd/a.py", '"""A."""\nx = 1\n'),
+        ("leamvd/a.py", '"""B."""\n\nx = 1  # one\n'),
+        *((name, "x = 2\n") for name in same),
+        (f"{paper}/studies/a.py", "x = 3\n"),
+    ):
+        (tmp_path / file).write_text(text)
         digests.append(results.code.__wrapped__())
     assert len(set(digests[:-1])) == 1
     assert digests[-1] != digests[0]
 
 
-def test_each_file_of_the_package_that_does_not_only_show_is_in_the_digest_of_the_code(
+def test_each_file_of_the_packages_that_does_not_only_show_is_in_the_digest_of_the_code(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    names = [*sources.read(Path(results.leamvd.__file__).parent)]
+    names: list[str] = []
+    for package in (results.leamvd, results.leamvd_paper):
+        names += sources.read(Path(package.__file__).parent)
 
     def digest(changed: str) -> str:
         texts = {name: f"x = {int(name == changed)}" for name in names}
@@ -255,8 +264,9 @@ def test_each_file_of_the_package_that_does_not_only_show_is_in_the_digest_of_th
         return results.code.__wrapped__()
 
     same = {name for name in names if digest(name) == digest("none")}
-    book = {name for name in names if name.startswith("leamvd/book/")}
-    assert same == {"leamvd/__main__.py", "leamvd/cli.py", "leamvd/paper/plots.py"} | book
+    book = {name for name in names if name.startswith("leamvd_paper/book/")}
+    shows = {f"leamvd_paper/{name}" for name in ("__main__.py", "cli.py", "studies/plots.py")}
+    assert same == shows | book
 
 
 def test_tables_have_the_columns_that_name_a_call_first(tmp_path: Path) -> None:

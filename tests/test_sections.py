@@ -17,9 +17,9 @@ import papermill
 import pytest
 from idx_files import TEST_LABELS, TRAIN_LABELS, fake_files, write
 
-from leamvd.book import sections
-from leamvd.book.sections import Parameter, Section, written
-from leamvd.paper import claims, esd, linear_cost, results, two_directions
+from leamvd_paper.book import sections
+from leamvd_paper.book.sections import Parameter, Section, written
+from leamvd_paper.studies import claims, esd, linear_cost, results, two_directions
 
 CELL = """\
 from typing import Optional

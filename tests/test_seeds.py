@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from leamvd.data.functions import problem
 from leamvd.networks.dbn import Training, layer_seed
 from leamvd.optimizers import random_streams
 from leamvd.optimizers.reading import Reading
-from leamvd.paper import (
+from leamvd_paper.data.functions import problem
+from leamvd_paper.studies import (
     architectures,
     benchmarks,
     classification,
@@ -20,9 +20,9 @@ from leamvd.paper import (
     readings,
     two_directions,
 )
-from leamvd.paper.esd import population, simulate
-from leamvd.paper.layers import Images
-from leamvd.paper.results import Result
+from leamvd_paper.studies.esd import population, simulate
+from leamvd_paper.studies.layers import Images
+from leamvd_paper.studies.results import Result
 
 IMAGES, TRAINING, READING = Images(n_images=40), Training(dtype="float64"), Reading(n_gen=2)
 STACK = classification.random_stack((49, 3, 2), "0.1", "float64", seed=9).arrays

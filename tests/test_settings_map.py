@@ -9,14 +9,14 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from leamvd.cli import main
 from leamvd.networks.contrastive_divergence import CDSettings, ContrastiveDivergence
 from leamvd.networks.dbn import layer_seed
 from leamvd.networks.objective import reconstruction_errors
-from leamvd.paper import results, settings_map
-from leamvd.paper.claims import Errors, Margins
-from leamvd.paper.layers import Images
-from leamvd.paper.settings_map import BOOK, CELLS, START, Map
+from leamvd_paper.cli import main
+from leamvd_paper.studies import results, settings_map
+from leamvd_paper.studies.claims import Errors, Margins
+from leamvd_paper.studies.layers import Images
+from leamvd_paper.studies.settings_map import BOOK, CELLS, START, Map
 
 SETTINGS = {
     "plain": CDSettings(batch_size=50, learning_rate=0.2),

@@ -6,9 +6,9 @@ import pytest
 
 from leamvd.networks.contrastive_divergence import CDSettings, ContrastiveDivergence
 from leamvd.networks.dbn import Training
-from leamvd.paper import layers, settings_tried
-from leamvd.paper.layers import Images
-from leamvd.paper.settings_tried import POINT, Grid
+from leamvd_paper.studies import layers, settings_tried
+from leamvd_paper.studies.layers import Images
+from leamvd_paper.studies.settings_tried import POINT, Grid
 
 IMAGES = Images(n_images=60)
 GRID = Grid(

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from leamvd.paper import statistics
-from leamvd.paper.statistics import (
+from leamvd_paper.studies import statistics
+from leamvd_paper.studies.statistics import (
     compared,
     components,
     holm,

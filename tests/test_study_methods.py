@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from leamvd.networks.dbn import METHODS, Training
 from leamvd.optimizers.reading import Reading
-from leamvd.paper.study_methods import _SETTINGS, PRESET, PRESETS, Method
+from leamvd_paper.studies.study_methods import _SETTINGS, PRESET, PRESETS, Method
 
 HINTS = get_type_hints(Training) | get_type_hints(Reading) | {PRESET: Literal[PRESETS]}
 SHARES = ("momentum", "final_momentum")

@@ -9,11 +9,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from figures import assert_sound
 
-from leamvd.data.functions import ellipsoid, sphere
-from leamvd.paper import two_directions
-from leamvd.paper.two_directions import AWAY, PATH, TOWARD, V_AWAY, V_TOWARD, Settings
+from figures import assert_sound
+from leamvd_paper.data.functions import ellipsoid, sphere
+from leamvd_paper.studies import two_directions
+from leamvd_paper.studies.two_directions import AWAY, PATH, TOWARD, V_AWAY, V_TOWARD, Settings
 
 SMALL = Settings(n_var=6, n_gen=25, seeds=(0, 1), n_populations=30)
 

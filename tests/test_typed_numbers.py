@@ -12,12 +12,12 @@ import typed_numbers
 from typed_numbers import PAGES, PLACES, ROOT
 
 from leamvd import LEAMVD
-from leamvd.data.mnist import N_TRAIN
 from leamvd.networks.dbn import Training
 from leamvd.optimizers import lea_mvd
 from leamvd.optimizers.reading import Reading
-from leamvd.paper import classification, readings, stacks
-from leamvd.paper.layers import Images, Study
+from leamvd_paper.data.mnist import N_TRAIN
+from leamvd_paper.studies import classification, readings, stacks
+from leamvd_paper.studies.layers import Images, Study
 
 KNOWN = json.loads(PLACES.read_text(encoding="utf-8"))
 BOOK = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "book").glob("*.md")}

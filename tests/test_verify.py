@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from leamvd import cli
-from leamvd.data.mnist import DataError
-from leamvd.paper import explanation, results, stacks, verify
-from leamvd.paper.results import Recorded, Result, delayed
+from leamvd_paper import cli
+from leamvd_paper.data.mnist import DataError
+from leamvd_paper.studies import explanation, results, stacks, verify
+from leamvd_paper.studies.results import Recorded, Result, delayed
 
 LABELS = ["layer", "method", "seed"]
 

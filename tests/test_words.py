@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from leamvd.paper import readings, stacks
-from leamvd.paper.words import interval, named, number, shown
+from leamvd_paper.studies import readings, stacks
+from leamvd_paper.studies.words import interval, named, number, shown
 
 
 @pytest.mark.parametrize(

@@ -20,11 +20,11 @@ from decimal import Decimal
 from pathlib import Path
 
 from leamvd import minimize
-from leamvd.data.mnist import N_TRAIN
 from leamvd.networks.dbn import fine_tune
 from leamvd.optimizers.reading import Reading
-from leamvd.paper import architectures, benchmarks, error_measures, readings, settings_tried
-from leamvd.paper.stacks import PAPER
+from leamvd_paper.data.mnist import N_TRAIN
+from leamvd_paper.studies import architectures, benchmarks, error_measures, readings, settings_tried
+from leamvd_paper.studies.stacks import PAPER
 
 ROOT = Path(__file__).parent.parent
 NOTEBOOKS = {path.stem: path for path in sorted((ROOT / "notebooks").glob("*.ipynb"))}

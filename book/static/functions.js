@@ -1,4 +1,4 @@
-/** The test functions of `leamvd.data.functions`, in two variables: all have their minimum, zero, at zero. */
+/** The test functions of `leamvd_paper.data.functions`, in two variables: all have their minimum, zero, at zero. */
 export const FUNCTIONS = {
   sphere: ([x, y]) => x ** 2 + y ** 2,
   ellipsoid: ([x, y]) => x ** 2 + 100 * y ** 2,

@@ -5,19 +5,15 @@ and the value.
 import difflib
 import importlib.util
 import operator
-import os
 import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
-from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any, SupportsFloat, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
-
-_PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
 
 
 def cut(text: str, length: int) -> str:
@@ -43,11 +39,19 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
 
 
 def warn(message: str, category: type[Warning] = RuntimeWarning) -> None:
-    """Warn about the line outside of this package that has led here."""
-    level, frame = 1, sys._getframe()
-    while frame.f_back and frame.f_code.co_filename.startswith(_PACKAGE):
-        level, frame = level + 1, frame.f_back
+    """Warn about the line that has led here, outside of this package and of the one that warns."""
+    frame = sys._getframe()
+    inside = {_package(frame), _package(sys._getframe(1))}
+    level = 1
+    while frame.f_back and _package(frame) in inside:
+        frame = frame.f_back
+        level += 1
     warnings.warn(message, category, stacklevel=level)
+
+
+def _package(frame: FrameType) -> str:
+    name: str = frame.f_globals["__name__"]
+    return name.partition(".")[0]
 
 
 def integer(name: str, value: object, **limits: float | None) -> int:
@@ -243,9 +247,9 @@ def objective_values(name: str, value: Any, count: int) -> NDArray[Any]:
     return result
 
 
-def needs(what: str, extra: str, *packages: str) -> None:
-    """Raise where optional packages, which the `extra` of leamvd brings, are missing; they are not
-    imported.
+def needs(what: str, requirement: str, *packages: str) -> None:
+    """Raise where optional packages, which a requirement with an extra brings, are missing; they
+    are not imported.
     """
     missing = [
         name
@@ -255,6 +259,6 @@ def needs(what: str, extra: str, *packages: str) -> None:
     if missing:
         told = (
             f"{what} needs the package{'s'[: len(missing) - 1]} {', '.join(missing)}: pip install"
-            f" leamvd[{extra}]"
+            f" {requirement}"
         )
         raise ModuleNotFoundError(told, name=missing[0])

@@ -13,7 +13,7 @@ def __getattr__(name: str) -> Any:
     """Return an estimator, imported as late as this, since its base class is scikit-learn's."""
     if name not in ("DBN", "DBNClassifier", "RBM"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    checks.needs(f"{__name__}.{name}", "paper", "sklearn")
+    checks.needs(f"{__name__}.{name}", "leamvd[sklearn]", "sklearn")
     from leamvd.networks import estimators
 
     return getattr(estimators, name)

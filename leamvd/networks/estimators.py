@@ -1,7 +1,7 @@
 """RBMs, deep belief networks and classifiers as estimators: ``from leamvd.networks import DBN,
 DBNClassifier, RBM``.
 
-They keep scikit-learn's conventions, need scikit-learn (``pip install leamvd[paper]``), and train
+They keep scikit-learn's conventions, need scikit-learn (``pip install leamvd[sklearn]``), and train
 as the experiments do, by `leamvd.networks.dbn.train` and `leamvd.networks.dbn.pretrain`: an integer
 `random_state` is the seed there, and the result has the same bits.
 """

@@ -104,7 +104,7 @@ def _device(name: str | None) -> str:
 
 def import_torch() -> Any:
     """Return PyTorch, or say that it is missing."""
-    checks.needs("backend='torch'", "torch", "torch")
+    checks.needs("backend='torch'", "leamvd[torch]", "torch")
     return importlib.import_module("torch")
 
 

@@ -75,7 +75,7 @@ class CMAES(Optimizer):
         x0_in_population: bool = True,
         seed: SeedLike = None,
     ) -> None:
-        checks.needs("CMA-ES", "cma", "cma")
+        checks.needs("CMA-ES", "leamvd[cma]", "cma")
         super().__init__(
             x0,
             n_var=n_var,

@@ -88,44 +88,18 @@ def mean_and_std(population: ArrayLike, weights: ArrayLike) -> tuple[Floats, Flo
 def mean_std_columns(
     X: Floats, order: Integers, G: Floats, start: int, stop: int, mean: Floats, std: Floats
 ) -> None:
-    """Write mu and sigma of the columns start..stop; `order` names the rows of X best first.
-
-    Four rows at a time, added one after the other: the sums are loaded and stored a fourth as
-    often.
-    """
-    mu, variance, fours = mean[start:stop], std[start:stop], order.size // 4 * 4
+    """Write mu and sigma of the columns start..stop; `order` names the rows of X best first."""
+    mu = mean[start:stop]
+    sigma = std[start:stop]
     mu[:] = 0
-    variance[:] = 0
-    for k in range(0, fours, 4):
-        x0, x1, x2, x3 = _rows(X, order, k, start, stop)
-        for i in range(mu.size):
-            mu[i] = mu[i] + G[k] * x0[i] + G[k + 1] * x1[i] + G[k + 2] * x2[i] + G[k + 3] * x3[i]
-    for k in range(fours, order.size):
+    sigma[:] = 0
+    for k in range(order.size):
         x = X[order[k], start:stop]
         for i in range(mu.size):
             mu[i] += G[k] * x[i]
-    for k in range(0, fours, 4):
-        x0, x1, x2, x3 = _rows(X, order, k, start, stop)
-        for i in range(mu.size):
-            d0, d1, d2, d3 = x0[i] - mu[i], x1[i] - mu[i], x2[i] - mu[i], x3[i] - mu[i]
-            variance[i] = (
-                variance[i]
-                + G[k] * d0 * d0
-                + G[k + 1] * d1 * d1
-                + G[k + 2] * d2 * d2
-                + G[k + 3] * d3 * d3
-            )
-    for k in range(fours, order.size):
+    for k in range(order.size):
         x = X[order[k], start:stop]
         for i in range(mu.size):
-            variance[i] += G[k] * (x[i] - mu[i]) * (x[i] - mu[i])
-    for i in range(variance.size):
-        variance[i] = np.sqrt(variance[i])
-
-
-@kernel()
-def _rows(
-    X: Floats, order: Integers, k: int, start: int, stop: int
-) -> tuple[Floats, Floats, Floats, Floats]:
-    a, b, c, d = order[k], order[k + 1], order[k + 2], order[k + 3]
-    return X[a, start:stop], X[b, start:stop], X[c, start:stop], X[d, start:stop]
+            sigma[i] += G[k] * (x[i] - mu[i]) * (x[i] - mu[i])
+    for i in range(sigma.size):
+        sigma[i] = np.sqrt(sigma[i])

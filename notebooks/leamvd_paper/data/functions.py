@@ -79,7 +79,7 @@ def problem(name: str, n_var: int, seed: int) -> tuple[Array, Objective]:
 
 @functools.lru_cache(16)  # for all methods that search on it: COCO takes seconds
 def _bbob(function: int, n_var: int, instance: int) -> Objective:
-    checks.needs("functions of bbob-largescale", "coco", "cocoex")
+    checks.needs("functions of bbob-largescale", "leamvd-paper[coco]", "cocoex")
     import cocoex
 
     coco = cocoex.Suite(

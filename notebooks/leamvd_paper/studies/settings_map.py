@@ -18,9 +18,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from leamvd._support import checks
-from leamvd.data import images as data_sets
 from leamvd.networks.contrastive_divergence import CDSettings
 from leamvd.networks.dbn import Training
+from leamvd_paper.data import images as data_sets
 
 from . import results, settings_tried
 from .claims import (

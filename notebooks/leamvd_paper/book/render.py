@@ -2,7 +2,7 @@
 errors.
 
 Nothing is executed here: papermill runs the notebooks, and this shows what they hold. Needs the
-extra ``leamvd[book]``.
+extra ``leamvd-paper[book]``.
 """
 
 import json
@@ -14,9 +14,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-import leamvd
+import leamvd_paper
 from leamvd._support import checks
-from leamvd.book.sections import latest, read_section
+from leamvd_paper.book.sections import latest, read_section
 
 
 def render(results: Path | None = None, output: Path = Path("_build/book")) -> Path:
@@ -27,14 +27,19 @@ def render(results: Path | None = None, output: Path = Path("_build/book")) -> P
     neither hidden folders of the clone nor an earlier build's pages can matter. An earlier book is
     replaced when the new one is whole, by renaming.
     """
-    sources = Path(leamvd.__file__).resolve().parent.parent
+    sources = Path(leamvd_paper.__file__).resolve().parents[2]
     if not (sources / "_config.yml").is_file():
         raise FileNotFoundError(
             "`leamvd book` needs the pages of a clone, from which leamvd is installed by `pip"
-            f" install -e '.[book]'`: there is no _config.yml in {sources}"
+            f" install -e . -e 'notebooks[book]'`: there is no _config.yml in {sources}"
         )
     checks.needs(
-        "rendering the book", "book", "jupyter_book", "nbformat", "sphinx", "sphinx_external_toc"
+        "rendering the book",
+        "leamvd-paper[book]",
+        "jupyter_book",
+        "nbformat",
+        "sphinx",
+        "sphinx_external_toc",
     )
     if output.exists() and any(output.iterdir()) and not (output / ".buildinfo").is_file():
         raise FileExistsError(

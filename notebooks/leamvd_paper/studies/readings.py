@@ -17,10 +17,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from leamvd._support import checks
-from leamvd.data.functions import USUAL
 from leamvd.networks.dbn import Training, layer_seed, train
 from leamvd.networks.objective import ReconstructionObjective
 from leamvd.optimizers.reading import Reading
+from leamvd_paper.data.functions import USUAL
 
 from . import layers, results
 from .benchmarks import Function, directions, generations, search, start

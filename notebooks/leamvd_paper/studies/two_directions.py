@@ -14,10 +14,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from leamvd._support import checks
-from leamvd.data.functions import FUNCTIONS
 from leamvd.optimizers.directions import RATE
 from leamvd.optimizers.methods import optimizer
 from leamvd.optimizers.state import State
+from leamvd_paper.data.functions import FUNCTIONS
 
 from . import results
 from .benchmarks import cosine, directions, generations
@@ -43,7 +43,7 @@ from .statistics import shares
 class Settings:
     """Runs of LEA-MVD on a function, from start solutions in N(0, I) unless they say otherwise."""
 
-    function: str = "ellipsoid"  # of `leamvd.data.functions.FUNCTIONS`
+    function: str = "ellipsoid"  # of `leamvd_paper.data.functions.FUNCTIONS`
     n_var: int = 50  # this and the next six: as in `leamvd.LEAMVD` and `leamvd.Reading`
     n_gen: int = 60
     population_size: int = 24

@@ -28,6 +28,7 @@ from llvmlite.binding import get_host_cpu_name
 from tqdm import tqdm
 
 import leamvd
+import leamvd_paper
 from leamvd._support import checks, children, sources
 from leamvd._support.threads import limited_to, thread_count
 from leamvd.optimizers.reading import Reading
@@ -194,8 +195,11 @@ def code() -> str:
     """Return a digest of the sources and versions that decide on results, without comments and
     docstrings.
     """
-    quiet = ("leamvd/__main__.py", "leamvd/cli.py", "leamvd/book/", "leamvd/paper/plots.py")
-    texts = sources.read(Path(leamvd.__file__).parent)
+    names = ("__main__.py", "cli.py", "book/", "studies/plots.py")
+    quiet = tuple(f"leamvd_paper/{name}" for name in names)
+    texts = {}
+    for package in (leamvd, leamvd_paper):
+        texts |= sources.read(Path(package.__file__).parent)
     digest = sources.digest(
         {name: ast.parse(text) for name, text in texts.items() if not name.startswith(quiet)}
     )
@@ -250,9 +254,9 @@ def _read(path: Path) -> Result | None:
 
 # ---- tables that ship with the notebooks
 
-NOTEBOOKS = Path(leamvd.__file__).parent.parent / "notebooks"  # of a clone
+NOTEBOOKS = Path(leamvd_paper.__file__).parent / "notebooks"  # of what pip has installed
 if not NOTEBOOKS.is_dir():
-    NOTEBOOKS = Path(leamvd.__file__).parent / "notebooks"  # of what pip has installed
+    NOTEBOOKS = Path(leamvd_paper.__file__).parents[1]  # of a clone
 ARCHIVE = NOTEBOOKS / "recorded"
 
 
@@ -334,7 +338,9 @@ def committed() -> str:
     """
     git = ("git", "-C", str(NOTEBOOKS.parent))
     run = functools.partial(subprocess.run, capture_output=True, text=True, check=True)
-    if edited := run((*git, "status", "--porcelain", "--", "leamvd")).stdout.split("\n")[0]:
+    if edited := run(
+        (*git, "status", "--porcelain", "--", "leamvd", "notebooks/leamvd_paper")
+    ).stdout.split("\n")[0]:
         raise ValueError(f"recording needs a commit of what computes, got changes since: {edited}")
     return str(run((*git, "rev-parse", "HEAD")).stdout[:12])
 

@@ -18,8 +18,8 @@ import pandas as pd
 from leamvd._support import checks
 from leamvd._support.compile import Array
 from leamvd._support.threads import one_blas_thread
-from leamvd.data.images import Dataset
 from leamvd.networks.dbn import fine_tune
+from leamvd_paper.data.images import Dataset
 
 from . import results, settings_map
 from .classification import GLOROT, RANDOM, normal_stack, random_stack

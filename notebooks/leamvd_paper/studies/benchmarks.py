@@ -12,8 +12,6 @@ import numpy as np
 import pandas as pd
 
 from leamvd._support import checks
-from leamvd.data import functions
-from leamvd.data.functions import Objective
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.dbn import Training, layer_seed
 from leamvd.networks.objective import ReconstructionObjective
@@ -22,6 +20,8 @@ from leamvd.optimizers.base import Optimizer
 from leamvd.optimizers.methods import optimizer, unused_without_x0
 from leamvd.optimizers.reading import Reading
 from leamvd.optimizers.state import State
+from leamvd_paper.data import functions
+from leamvd_paper.data.functions import Objective
 
 from .layers import Images, last
 from .natural_evolution import CLASSES as STRATEGIES
@@ -34,7 +34,7 @@ from .study_methods import Method
 @dataclasses.dataclass(frozen=True)
 class Function:
     """A test function whose optimum is moved with each seed, see
-    `leamvd.data.functions.problem`.
+    `leamvd_paper.data.functions.problem`.
     """
 
     name: str

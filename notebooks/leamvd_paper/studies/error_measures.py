@@ -18,10 +18,10 @@ from matplotlib.figure import Figure
 from scipy.special import logit
 
 from leamvd._support import checks
-from leamvd.data.images import Dataset
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.objective import reconstruction_errors
 from leamvd.networks.rbm import RBMParameters
+from leamvd_paper.data.images import Dataset
 
 from . import results
 from .layers import GROUP, Images, Study, last, layer_call, pictures, probe, probes, stack

@@ -14,12 +14,12 @@ import pandas as pd
 from matplotlib.figure import Figure
 from scipy import stats
 
-from leamvd.data.functions import FUNCTIONS, Objective, ellipsoid
 from leamvd.networks.dbn import EXPERIMENT, layer_seed
 from leamvd.optimizers.lea_mvd import LEAMVD
 from leamvd.optimizers.methods import optimizer
 from leamvd.optimizers.reading import Reading
 from leamvd.optimizers.sampling import PERTURBED, Place
+from leamvd_paper.data.functions import FUNCTIONS, Objective, ellipsoid
 
 from .benchmarks import FirstRBM, generations
 from .layers import Images

@@ -9,16 +9,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-try:
-    import click
-    import pandas as pd
-except ModuleNotFoundError as error:
-    sys.exit(f"the command leamvd needs the package {error.name}: pip install leamvd[paper]")
+import click
+import pandas as pd
 
 import leamvd
 from leamvd._support import checks
-from leamvd.book import sections
-from leamvd.book.sections import Section, Values, written
+from leamvd_paper.book import sections
+from leamvd_paper.book.sections import Section, Values, written
 
 
 class _Commands(click.Group):
@@ -93,7 +90,7 @@ def _hours(section: Section) -> Iterator[tuple[str, float]]:
     """Yield the hours behind each recorded table whose rows have the seconds that a run has taken
     so far.
     """
-    from leamvd.paper.results import read_recorded
+    from leamvd_paper.studies.results import read_recorded
 
     for name in (
         name
@@ -230,7 +227,7 @@ def _computing(jobs: int | None, scheduler: str | None) -> Iterator[int]:
 
         yield jobs or thread_count(None)
         return
-    checks.needs("--scheduler", "dask", "distributed")
+    checks.needs("--scheduler", "leamvd-paper[dask]", "distributed")
     import joblib
     from distributed import Client
 
@@ -333,7 +330,7 @@ def _by_layer(
     """Return mean-field values, with intervals if they have `ends`, as texts, a column for each
     layer.
     """
-    from leamvd.paper.words import interval, named, number
+    from leamvd_paper.studies.words import interval, named, number
 
     rows = summary[summary["measure"] == "mean_field"].set_index(["inputs", "method", *by, "layer"])
     texts = (
@@ -351,7 +348,7 @@ def _by_layer(
 
 def _closing(summary: pd.DataFrame, by: Sequence[str] = ()) -> list[str]:
     """Return the sentence about errors that are small and tell of no learning, if there are any."""
-    from leamvd.paper.words import named
+    from leamvd_paper.studies.words import named
 
     rows, same = summary[summary["measure"] == "mean_field"], ["inputs", "layer", *by]
     both = rows.merge(
@@ -410,7 +407,7 @@ def claim(
 
     Such as -p learning_rate=0.003 -p weight_scale=0.01 -p x0=batch -p x0_batches=5.
     """
-    from leamvd.paper import settings_map
+    from leamvd_paper.studies import settings_map
 
     ((_, sets),) = sections.requested(sections.load(["mnist-7x7"]), settings)
     if len(sets) > 1:
@@ -444,8 +441,8 @@ def claim(
 @SCHEDULER
 def record(name: str, output: Path, jobs: int | None, scheduler: str | None) -> None:
     """Compute what is recorded under a NAME, and write it to notebooks/recorded/NAME of a clone."""
-    from leamvd.paper import results, verify
-    from leamvd.paper.layers import spelled
+    from leamvd_paper.studies import results, verify
+    from leamvd_paper.studies.layers import spelled
 
     if not (results.NOTEBOOKS.parent / "_config.yml").is_file():
         raise ValueError(
@@ -473,8 +470,8 @@ def verify_(names: tuple[str, ...], calls: int, output: Path, jobs: int | None) 
     A NAME is that of a folder in notebooks/recorded; without one, everything that is recorded by
     calls.
     """
-    from leamvd.data.mnist import DataError
-    from leamvd.paper import verify
+    from leamvd_paper.data.mnist import DataError
+    from leamvd_paper.studies import verify
 
     drifts, chosen = [], names or sorted(verify.all_recorded())
     with _computing(jobs, None) as n_jobs:
@@ -513,7 +510,7 @@ def data() -> None:
 )
 def mnist(source: str | None) -> None:
     """Fetch MNIST's four original files and verify them."""
-    from leamvd.data.mnist import fetch_mnist
+    from leamvd_paper.data.mnist import fetch_mnist
 
     click.echo(fetch_mnist(source, progress=sys.stderr.isatty()))
 
@@ -530,6 +527,6 @@ def mnist(source: str | None) -> None:
 )
 def book(folder: Path | None) -> None:
     """Render the book and print the page to open."""
-    from leamvd.book import render
+    from leamvd_paper.book import render
 
     click.echo(render.render(folder).resolve())

@@ -16,12 +16,12 @@ from matplotlib.figure import Figure
 from scipy import optimize
 
 from leamvd._support.threads import one_blas_thread
-from leamvd.data.functions import MULTIMODAL, Objective, in_unit_cube
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.dbn import EXPERIMENT, Training, layer_seed
 from leamvd.networks.objective import ReconstructionObjective, error_and_gradient
 from leamvd.optimizers.methods import optimizer
 from leamvd.optimizers.reading import Reading
+from leamvd_paper.data.functions import MULTIMODAL, Objective, in_unit_cube
 
 from . import results
 from .benchmarks import generations

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from leamvd._support import checks
-from leamvd.data.mnist import MNIST_SHA256, N_TRAIN, DataError, fetch_mnist, idx_file
+from leamvd_paper.data.mnist import MNIST_SHA256, N_TRAIN, DataError, fetch_mnist, idx_file
 
 NAMED = ("digits", "mnist")
 POOLING = ("mean", "center")
@@ -279,7 +279,6 @@ def resize(images: ArrayLike, side: int, pooling: str = "mean") -> NDArray[np.fl
 
 
 def _read_images(folder: Path) -> _Source:
-    checks.needs("a folder of images", "paper", "PIL")
     classes, side, digests, parts = list[str](), 0, {}, []
     for part in (folder / "train", folder / "test"):
         # in ImageFolder's order, the same on any file system; `glob` follows links and leaves out
@@ -429,7 +428,6 @@ def _parse_idx(content: bytes, axes: int, path: Path) -> NDArray[np.uint8]:
 
 
 def _digits() -> _Source:
-    checks.needs("the data set 'digits'", "paper", "sklearn")
     from sklearn.datasets import load_digits
 
     images, labels = (a.astype(np.uint8) for a in load_digits(return_X_y=True))

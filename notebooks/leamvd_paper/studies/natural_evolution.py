@@ -51,7 +51,7 @@ class SNES(Optimizer):
 
     def __init__(self, x0: ArrayLike, **options: Any) -> None:
         super().__init__(x0, **options)
-        self._mean = np.array(self._x0)
+        self._mean = np.array(x0, self.dtype)
         self._std = np.full(self.n_var, self.sigma0)
         self._rng = generator(self.seed)
 
@@ -91,7 +91,7 @@ class CRFMNES(Optimizer):
                 f"population_size must be even for CR-FM-NES, got {self.population_size}"
             )
         self._rng = generator(self.seed)
-        self._mean = np.array(self._x0)
+        self._mean = np.array(x0, self.dtype)
         self._sigma = self.sigma0
         self._d = np.ones(self.n_var)
         self._v = self._rng.standard_normal(self.n_var) / math.sqrt(self.n_var)

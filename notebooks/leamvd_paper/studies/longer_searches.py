@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pandas as pd
 from matplotlib.figure import Figure
 
-from leamvd.data.functions import BBOB, USUAL
+from leamvd_paper.data.functions import BBOB, USUAL
 
 from . import results
 from .benchmarks import MARKS, Comparison, FirstRBM, Function, Moved, Problem, moved

@@ -16,11 +16,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from leamvd._support.threads import one_blas_thread
-from leamvd.data.functions import BBOB
-from leamvd.data.images import Dataset, load
 from leamvd.networks.dbn import Training, fitted
 from leamvd.optimizers.minimize import minimize
 from leamvd.optimizers.reading import Reading
+from leamvd_paper.data.functions import BBOB
+from leamvd_paper.data.images import Dataset, load
 
 from . import results
 from .benchmarks import MARKS, Comparison, FirstRBM, Function, Moved

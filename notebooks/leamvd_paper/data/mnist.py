@@ -7,8 +7,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from leamvd._support import checks
-
 MIRRORS = (
     "https://ossci-datasets.s3.amazonaws.com/mnist/",
     "https://storage.googleapis.com/cvdf-datasets/mnist/",
@@ -75,7 +73,6 @@ def fetch_mnist(source: str | Path | None = None, *, progress: bool = True) -> P
     if folder and not address:
         return _verified(Path(folder).expanduser(), "source" if source else "LEAMVD_DATA_DIR")
 
-    checks.needs("MNIST", "paper", "pooch", "requests")
     import pooch
 
     cache = Path(pooch.os_cache("leamvd")) / "mnist"

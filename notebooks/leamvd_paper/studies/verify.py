@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 from llvmlite.binding import get_host_cpu_name
 
-from leamvd import paper
 from leamvd._support import checks
 from leamvd.networks.dbn import Training
 from leamvd.networks.torch_backend import Computation
 from leamvd.optimizers.reading import Reading
+from leamvd_paper import studies
 
 from . import results
 from .layers import Images, spelled
@@ -35,10 +35,10 @@ COLUMNS = ["call", "number", "recorded", "here", "digits", "judged by", "drifts"
 
 
 def all_recorded() -> dict[str, Recorded]:
-    """Return what is recorded by calls, by its names, from all files of `leamvd.paper`."""
+    """Return what is recorded by calls, by its names, from all files of `leamvd_paper.studies`."""
     files = [
-        importlib.import_module(f"{paper.__name__}.{info.name}")
-        for info in pkgutil.iter_modules(paper.__path__)
+        importlib.import_module(f"{studies.__name__}.{info.name}")
+        for info in pkgutil.iter_modules(studies.__path__)
     ]
     return {name: entry for file in files for name, entry in getattr(file, "RECORDED", {}).items()}
 

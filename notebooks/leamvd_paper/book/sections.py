@@ -27,8 +27,8 @@ from llvmlite.binding import get_host_cpu_name
 from scipy.optimize import OptimizeWarning
 
 from leamvd._support import checks, children
-from leamvd.data import images
-from leamvd.paper import results
+from leamvd_paper.data import images
+from leamvd_paper.studies import results
 
 ABOUT, LATEST, SUMMARY = "run.json", "latest", "summary.csv"
 
@@ -370,7 +370,7 @@ def run(section: Section, values: Values, output: Path, *, n_jobs: int = 1) -> t
     cell fails or the kernel dies, a `RuntimeError` says so, and the partial notebook stays where it
     is until the same is run again.
     """
-    checks.needs("running a notebook", "book", "ipykernel", "nbformat", "papermill")
+    checks.needs("running a notebook", "leamvd-paper[book]", "ipykernel", "nbformat", "papermill")
     output, made = output.resolve(), about(section, values)
     folder = output / section.path.stem / made["run"]
     work = folder.with_name(f".{folder.name}-{os.getpid()}")

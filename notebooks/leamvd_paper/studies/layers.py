@@ -18,8 +18,6 @@ from scipy.optimize import OptimizeWarning
 
 from leamvd._support import checks
 from leamvd._support.threads import one_blas_thread
-from leamvd.data import images as data_sets
-from leamvd.data.images import Dataset
 from leamvd.networks.dbn import (
     EXPERIMENT,
     METHODS,
@@ -35,6 +33,8 @@ from leamvd.networks.rbm import RBMParameters, n_parameters
 from leamvd.networks.torch_backend import Computation, import_torch
 from leamvd.optimizers.methods import unused_without_x0
 from leamvd.optimizers.reading import Reading
+from leamvd_paper.data import images as data_sets
+from leamvd_paper.data.images import Dataset
 
 from .results import Call, Result, canonical, delayed
 from .statistics import paired, summarize, unpaired
@@ -45,7 +45,7 @@ from .study_methods import Method
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Images:
-    """Images by what they are made of, see `leamvd.data.images.load`."""
+    """Images by what they are made of, see `leamvd_paper.data.images.load`."""
 
     dataset: str = "digits"
     side: int = 7

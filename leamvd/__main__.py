@@ -1,5 +1,0 @@
-"""``python -m leamvd``."""
-
-from leamvd.cli import main
-
-main()

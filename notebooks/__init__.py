@@ -1,1 +1,0 @@
-"""The paper, one notebook per section."""

@@ -1,0 +1,1 @@
+"""The executable edition of LEA-MVD's paper: its experiments, their data, and the book."""
