@@ -8,11 +8,13 @@ these folders can be deleted.
 import ast
 import contextlib
 import dataclasses
+import glob
 import hashlib
 import importlib
 import inspect
 import json
 import os
+import platform
 import re
 import shlex
 import shutil
@@ -24,7 +26,6 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 from llvmlite.binding import get_host_cpu_name
-from scipy.optimize import OptimizeWarning
 
 from leamvd._support import checks, children
 from leamvd_paper.data import images
@@ -371,10 +372,13 @@ def run(section: Section, values: Values, output: Path, *, n_jobs: int = 1) -> t
     is until the same is run again.
     """
     checks.needs("running a notebook", "leamvd-paper[book]", "ipykernel", "nbformat", "papermill")
+    from scipy.optimize import OptimizeWarning  # as late as this, since it takes a while to import
+
     output, made = output.resolve(), about(section, values)
     folder = output / section.path.stem / made["run"]
-    work = folder.with_name(f".{folder.name}-{os.getpid()}")
-    for left in folder.parent.glob(f".{folder.name}-*"):
+    here = f".{folder.name}-{platform.node()}-"  # another machine may use the folder, too
+    work = folder.with_name(f"{here}{os.getpid()}")
+    for left in folder.parent.glob(f"{glob.escape(here)}*"):
         if left == work or children.ended(int(left.name.rpartition("-")[2])):
             shutil.rmtree(left, ignore_errors=True)
     if not (finished := folder.is_dir()):

@@ -31,7 +31,6 @@ import leamvd
 import leamvd_paper
 from leamvd._support import checks, children, sources
 from leamvd._support.threads import limited_to, thread_count
-from leamvd.optimizers.reading import Reading
 
 # whose versions decide on results
 PACKAGES = ("numpy", "scipy", "numba", "pandas", "scikit-learn", "cma")
@@ -88,7 +87,8 @@ def canonical(value: Any) -> Any:
         raise ValueError(
             f"a call must be an argument of another one, not part of an argument, got {value.key}"
         )
-    value = value.complete() if isinstance(value, Reading) else value
+    if hasattr(value, "complete"):  # a reading, whose module takes a while to import
+        value = value.complete()
     if dataclasses.is_dataclass(value):
         fields = canonical(vars(value))
         used = versions(TORCH) if fields.get("backend") == TORCH else {}
