@@ -79,9 +79,10 @@ def _methods(*sigma0: float, ends: tuple[str, ...] = ("",)) -> tuple[str, ...]:
     return tuple(f"lea-mvd:sigma0={value}{end}" for value, end in product(sigma0, ends))
 
 
+SIGMAS = (0.0001, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # first standard deviations of searches
 PAPER = Settings(
     images=Images(dataset="mnist", n_images=10_000),
-    methods=_methods(0.0001, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, ends=("", "+reset=off")),
+    methods=_methods(*SIGMAS, ends=("", "+reset=off")),
     seeds=(0, 1, 2, 3, 4),
 )
 LARGE = {"side": 28, "layers": (500, 500, 2000)}
@@ -111,8 +112,9 @@ SCALING = [FIRST.changed(layers=(n_hidden,), seeds=(0, 1, 2)) for n_hidden in (5
 # Searches without the factors that end a generation, and with steps added in their place
 _OTHERS = "+perturbation=off", "+perturbation=added"
 WITHOUT = PAPER.changed(
-    # with the reset
-    methods=tuple(method + end for end in _OTHERS for method in PAPER.methods[::2]),
+    methods=tuple(
+        method + end for end in _OTHERS for method in _methods(*SIGMAS)
+    ),  # with the reset
     sigmas=(REFERENCE,),
     iterations=tuple(range(0, 51, 5)),
 )

@@ -32,7 +32,8 @@ _SETTINGS = {
     "cd": (*_CD, "n_gen"),
     "lea-mvd": (*_CD, *_START, "n_elite", *_READ, PRESET),
     **dict.fromkeys(
-        OPTIMIZERS[1:], (*_CD, *_START, "population_size", "n_gen", "x0_in_population", PRESET)
+        [name for name in OPTIMIZERS if name != "lea-mvd"],
+        (*_CD, *_START, "population_size", "n_gen", "x0_in_population", PRESET),
     ),
     **dict.fromkeys(STRATEGIES, ("sigma0", "population_size")),
 }
