@@ -168,8 +168,13 @@ def uniforms(seed: int, generation: int, row: int, n: int) -> Array:
     return np.concatenate(tiles)[:n]
 
 
+def geometric(log_u: float, share: float) -> int:
+    """Return how many entries are left out before one that is perturbed."""
+    return 0 if share == 1 else math.floor(log_u / math.log(1 - share))
+
+
 @functools.cache
-def factors(seed: int, generation: int, row: int, n: int) -> Array:
+def factors(seed: int, generation: int, row: int, n: int, share: float = 0.02) -> Array:
     """Sec. 3.4, item 4: gaps between perturbed columns are geometric; a block of words holds two
     (gap, factor).
     """
@@ -180,7 +185,7 @@ def factors(seed: int, generation: int, row: int, n: int) -> Array:
         ).T.reshape(-1, 2)
         column = first - 1
         for gap, factor in drawn.tolist():
-            column += 1 + math.floor(math.log((gap + 1) / 2**32) / math.log(0.98))
+            column += 1 + geometric(math.log((gap + 1) / 2**32), share)
             if column >= min(n, first + TILE):
                 break
             result[column] = 0.5 + factor / 2**32
@@ -304,7 +309,9 @@ class Reference:
                 v = self.beta2 * self.P
             x = self.std * normals(self.seed, self.t + 1, row, self.n) + self.mean + self.beta1 * v
             by_column = reading.perturbation == "column"
-            u = factors(self.seed, self.t + 1, self.size if by_column else row, self.n) - 1
+            of_row = self.size if by_column else row
+            share = reading.perturbation_share
+            u = factors(self.seed, self.t + 1, of_row, self.n, share) - 1
             if reading.perturbation == "added":
                 x = x + (self.first_std if self.sigma0 is None else self.sigma0) * u
             elif reading.perturbation != "off":

@@ -46,6 +46,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     if get_origin(hint) is Literal
 }
 OTHERS: dict[str, tuple[Any, ...]] = {
+    "perturbation_share": (0.3, 1.0),
     "population_size": (20,),
     "reset": (0.3, "initial", "off"),
     "x0_in_population": (False,),
@@ -399,6 +400,7 @@ def test_what_is_told_becomes_the_population() -> None:
 READINGS = st.builds(
     Reading,
     exponent=st.floats(0, 4),
+    perturbation_share=st.floats(1e-6, 1),
     reset=st.sampled_from(["initial", "off"]) | st.floats(0.01, 2),
     x0_in_population=st.booleans(),
     **{name: st.sampled_from(options) for name, options in CHOICES.items()},

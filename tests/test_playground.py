@@ -77,7 +77,7 @@ def draws(seed: int, size: int, n_elite: int, generations: int) -> tuple[list[fl
     uniforms: list[float] = []
     scratch, hits, none = random_streams.scratch(np.empty(0)), sampling.perturbation(), np.empty(0)
     for generation in range(1, generations + 1):
-        place = sampling.Place(np.uint64(seed), generation, 0, 0)
+        place = sampling.Place(np.uint64(seed), generation, 0, 0, np.log(0.98))
         for row in range(1 if generation == 1 else n_elite, size):
             random_streams.normal_tile(
                 np.uint64(seed), random_streams.NORMAL, generation, row, 0, scratch

@@ -20,9 +20,8 @@ compiled = pytest.mark.compiled
 
 
 def place(limits: str = "first", perturbation: str = "entry", generation: int = 2) -> Place:
-    return Place(
-        np.uint64(SEED), generation, PERTURBATIONS.index(perturbation), LIMITS.index(limits)
-    )
+    indices = PERTURBATIONS.index(perturbation), LIMITS.index(limits)
+    return Place(np.uint64(SEED), generation, *indices, np.log(0.98))
 
 
 def regenerated(

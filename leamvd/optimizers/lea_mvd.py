@@ -168,7 +168,11 @@ class LEAMVD(Optimizer):
     def _sample(self) -> Floats:
         limits = sampling.LIMITS.index(self.reading.limits)
         perturbation = sampling.PERTURBATIONS.index(self.reading.perturbation)
-        place = sampling.Place(self._key, self.generation + 1, perturbation, limits)
+        share = self.reading.perturbation_share
+        log_unperturbed = math.log1p(-share) if share < 1 else -math.inf
+        place = sampling.Place(
+            self._key, self.generation + 1, perturbation, limits, log_unperturbed
+        )
         if self.generation == 0:
             sampling.initialize(self._X, self._x0, self.sigma0, self._low, self._high, place)
             return self._X

@@ -28,9 +28,8 @@ class RandomSearch(Optimizer):
             1, np.uint64
         )[0]
         limits = sampling.LIMITS.index("clip" if self._low.size else "first")
-        place = sampling.Place(
-            key, self.generation + 1, sampling.PERTURBATIONS.index("off"), limits
-        )
+        off = sampling.PERTURBATIONS.index("off")
+        place = sampling.Place(key, self.generation + 1, off, limits, 0.0)
         sampling.initialize(X, self._x0, self.sigma0, self._low, self._high, place)
         return X
 

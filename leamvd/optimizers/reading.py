@@ -77,12 +77,14 @@ class Reading:
     x0_in_population : bool
         R16. Whether the start solution x0 itself is row 1 of an initial population drawn around it.
     perturbation : {"entry", "column", "off", "added"}
-        R17. The 2 % perturbation draws for each entry; or for each dimension, one factor for the
-        whole column. No ambiguity, but to measure what it does: no perturbation; then standard
+        R17. The perturbation draws for each entry; or for each dimension, one factor for the whole
+        column. No ambiguity, but to measure what it does: no perturbation; then standard
         deviations shrink by themselves, and `sigma_min` ends the search far from any minimum. Or
         the same entries get, in place of a factor from U(0.5, 1.5), sigma0 U(-0.5, 0.5) added,
         which does not depend on the origin of the coordinates; without a start solution the first
         population's standard deviation stands for sigma0.
+    perturbation_share : float
+        R17. The probability that an entry is perturbed, 0.02 in the paper; in (0, 1].
     ties : {"keep", "newest"}
         R18. Lowest value first; equal values keep their order (elites before newcomers), or
         newcomers go first.
@@ -128,8 +130,9 @@ class Reading:
     )
     x0_in_population: bool = _item(True, "R16", "whether the start solution x0 is row 1")
     perturbation: Literal["entry", "column", "off", "added"] = _item(
-        "entry", "R17", "what the 2 % perturbation is"
+        "entry", "R17", "what the perturbation is"
     )
+    perturbation_share: float = _item(0.02, "R17", "entries that are perturbed")
     ties: Literal["keep", "newest"] = _item("keep", "R18", "order of equal values")
     exponent: float = _item(1.5, "R19", "exponent of the fractional tournament")
     path: Literal["on", "off"] = _item("on", "C11", "whether there is a path P")
@@ -144,12 +147,15 @@ class Reading:
         if self.n_gen is not None:
             object.__setattr__(self, "n_gen", checks.count("n_gen", self.n_gen, at_least=1))
         object.__setattr__(self, "exponent", checks.real("exponent", self.exponent, at_least=0))
+        share = checks.real("perturbation_share", self.perturbation_share, above=0, at_most=1)
+        object.__setattr__(self, "perturbation_share", share)
         if self.reset not in ("initial", "off"):
             object.__setattr__(
                 self, "reset", checks.real("reset, if not 'initial' or 'off',", self.reset, above=0)
             )
+        numbers = ("population_size", "n_gen", "exponent", "reset", "perturbation_share")
         for field in dataclasses.fields(self):
-            if field.name not in ("population_size", "n_gen", "exponent", "reset"):
+            if field.name not in numbers:
                 options = (True, False) if field.type is bool else get_args(field.type)
                 object.__setattr__(
                     self, field.name, checks.choice(field.name, getattr(self, field.name), options)

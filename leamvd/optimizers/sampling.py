@@ -13,12 +13,10 @@ from leamvd.optimizers import random_streams
 from leamvd.optimizers.directions import CHUNK, RATE, Vectors, path_columns
 from leamvd.optimizers.random_streams import TILE
 
-PERTURBED = 0.02  # probability that an entry is multiplied by U(0.5, 1.5)
 LIMITS = ("first", "clip", "reflect")  # what search limits do to a new individual (item R15)
-PERTURBATIONS = ("entry", "column", "off", "added")  # what the 2 % perturbation is (item R17)
+PERTURBATIONS = ("entry", "column", "off", "added")  # what the perturbation is (item R17)
 _FIRST, _REFLECT = LIMITS.index("first"), LIMITS.index("reflect")
 _COLUMN, _OFF, _ADDED = (PERTURBATIONS.index(name) for name in PERTURBATIONS[1:])
-_LOG_UNPERTURBED = math.log1p(-PERTURBED)
 # counter blocks drawn at a time for the perturbation: two hits each, some 20 are needed for a tile
 _RUN = 16
 
@@ -30,6 +28,7 @@ class Place(NamedTuple):
     generation: int
     perturbation: int  # index in PERTURBATIONS
     limits: int  # index in LIMITS
+    log_unperturbed: float  # log(1 - share), of the entries that are perturbed
 
 
 class Combination(NamedTuple):
@@ -51,7 +50,7 @@ class Shift(NamedTuple):
 
 
 class Perturbation(NamedTuple):
-    """Working memory for the 2 % perturbation of one tile; each thread makes its own with
+    """Working memory for the perturbation of one tile; each thread makes its own with
     `perturbation`.
     """
 
@@ -70,8 +69,8 @@ def perturbation() -> Perturbation:
 
 @kernel()
 def _draw_hits(place: Place, row: int, block: np.uint64, p: Perturbation) -> None:
-    """Draw gaps and factors of the next hits, two from a counter block: P(gap
-    >= g) = (1 - 0.02)^g.
+    """Draw gaps and factors of the next hits, two from a counter block: P(gap >= g) is
+    (1 - share)^g.
     """
     random_streams.words_run(
         place.seed, random_streams.PERTURBATION, place.generation, row, block, p.words
@@ -84,15 +83,14 @@ def _draw_hits(place: Place, row: int, block: np.uint64, p: Perturbation) -> Non
             p.factors[half],
         )
         for i in range(word.size):
-            gap[i] = np.int64(
-                random_streams.log((np.float64(word[i]) + 1.0) * 2.0**-32) / _LOG_UNPERTURBED
-            )
+            log_u = random_streams.log((np.float64(word[i]) + 1.0) * 2.0**-32)
+            gap[i] = np.int64(log_u / place.log_unperturbed)
             u[i] = np.float64(factor[i]) * 2.0**-32 + 0.5
 
 
 @kernel()
 def perturb(x: Floats, place: Place, row: int, tile: int, p: Perturbation, step: Floats) -> None:
-    """Multiply about 2 % of x, the columns of one tile, by U(0.5, 1.5): the gaps between hits are
+    """Multiply a share of x, the columns of one tile, by U(0.5, 1.5): the gaps between hits are
     geometric.
 
     Or add `step`, of each column or one for all, times U(-0.5, 0.5).

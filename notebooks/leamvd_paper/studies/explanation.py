@@ -22,7 +22,6 @@ from leamvd.networks.dbn import Training, layer_seed
 from leamvd.networks.objective import ReconstructionObjective, error_and_gradient
 from leamvd.optimizers.local_model import LocalModel, measure, order_statistics, quality
 from leamvd.optimizers.reading import Reading
-from leamvd.optimizers.sampling import PERTURBED
 from leamvd.optimizers.selection import fractional_tournament
 
 from . import layers, results
@@ -259,9 +258,8 @@ def rises(start: Result, images: Images, features: str, seed: int) -> Result:
     values = [objective(x0[None])]
     for _ in range(3):  # a population at a time
         shape = POPULATION_SIZE, len(x0)
-        factors = np.where(
-            rng.random(shape, np.float32) < PERTURBED, rng.random(shape, np.float32) + 0.5, 1
-        )
+        hit = rng.random(shape, np.float32) < Reading.perturbation_share
+        factors = np.where(hit, rng.random(shape, np.float32) + 0.5, 1)
         values.append(objective((x0 * factors).astype(x0.dtype)))
     first, after = float(values[0][0]), np.concatenate(values[1:])
     return Result(

@@ -18,7 +18,7 @@ from leamvd.networks.dbn import EXPERIMENT, layer_seed
 from leamvd.optimizers.lea_mvd import LEAMVD
 from leamvd.optimizers.methods import optimizer
 from leamvd.optimizers.reading import Reading
-from leamvd.optimizers.sampling import PERTURBED, Place
+from leamvd.optimizers.sampling import Place
 from leamvd_paper.data.functions import FUNCTIONS, Objective, ellipsoid
 
 from .benchmarks import FirstRBM, generations
@@ -148,7 +148,9 @@ class Varied(LEAMVD):
             z = np.random.default_rng([self.seed, self.generation]).standard_normal(
                 self._X[self.n_elite :].shape
             )
-            self._X[self.n_elite :] += self.size * math.sqrt(PERTURBED / 12) * z
+            self._X[self.n_elite :] += (
+                self.size * math.sqrt(self.reading.perturbation_share / 12) * z
+            )
         step = abs(self._descent_mean) if self.reading.descent != "off" else 0.0
         v = self._beta2 * self._vectors.path + (1 - self._beta2) * step * self._vectors.descent
         self._point = mean + self._beta1 * v if self.spread == CENTER else mean
