@@ -1,4 +1,4 @@
-"""What makes code dense, counted by Python's syntax tree: ``python tests/plain.py PATH ...`` lists where.
+"""What makes code dense, by Python's syntax tree: ``python tests/plain.py PATH ...`` lists where.
 
 packed   a, b = x, y, also by a loop over one tuple: one assignment a statement
 drawn    a, b = (f(x) for x in ...), also by `map`: a loop that looks like an assignment
