@@ -44,9 +44,11 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
 
 def warn(message: str, category: type[Warning] = RuntimeWarning) -> None:
     """Warn about the line outside of this package that has led here."""
-    level, frame = 1, sys._getframe()
+    level = 1
+    frame = sys._getframe()
     while frame.f_back and frame.f_code.co_filename.startswith(_PACKAGE):
-        level, frame = level + 1, frame.f_back
+        level += 1
+        frame = frame.f_back
     warnings.warn(message, category, stacklevel=level)
 
 
@@ -63,8 +65,9 @@ def integer(name: str, value: object, **limits: float | None) -> int:
 
 def count(name: str, value: object, **limits: float | None) -> int:
     """Return `value` as `integer` does, also a float that is whole, such as 1e3."""
-    whole = isinstance(value, float | np.floating) and float(value).is_integer()
-    return integer(name, int(value) if whole else value, **limits)  # type: ignore[call-overload]
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        value = int(value)
+    return integer(name, value, **limits)
 
 
 def real(
@@ -83,11 +86,9 @@ def real(
     number = float(value)
     with np.errstate(over="ignore", under="ignore"):
         rounded = float(np.asarray(number, dtype))
-    what = (
-        "a finite number"
-        if np.dtype(dtype) == np.float64
-        else f"a finite number in {np.dtype(dtype)}"
-    )
+    what = "a finite number"
+    if dtype != np.float64:
+        what += f" in {np.dtype(dtype)}"
     _check_range(name, what, rounded, value, **limits)
     return number
 
@@ -103,9 +104,15 @@ _RULES = {
 def _check_range(
     name: str, what: str, number: float, value: object, **limits: float | None
 ) -> None:
-    rules = [(*_RULES[kind], limit) for kind, limit in limits.items() if limit is not None]
-    if number - number != 0 or not all(holds(number, limit) for holds, _, limit in rules):
-        rule = " and ".join(f"{sign} {limit}" for _, sign, limit in rules)
+    right = number - number == 0
+    rules = []
+    for kind, limit in limits.items():
+        if limit is not None:
+            holds, sign = _RULES[kind]
+            right &= holds(number, limit)
+            rules.append(f"{sign} {limit}")
+    if not right:
+        rule = " and ".join(rules)
         raise ValueError(f"{name} must be {what}{rule and ' '}{rule}, got {shown(value)}")
 
 
@@ -143,7 +150,8 @@ def several(
     """
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         raise TypeError(f"{name} must be a list, got {shown(value)}")
-    if len(items := tuple(value)) < at_least:
+    items = tuple(value)
+    if len(items) < at_least:
         raise ValueError(f"{name} must be a list of {at_least} or more, got {shown(value)}")
     if different and any(one == other for one, other in combinations(items, 2)):
         raise ValueError(f"{name} must be different values, got {shown(value)}")
@@ -159,9 +167,8 @@ def precision(value: object) -> type[np.float32 | np.float64]:
 
 def floating(name: str, value: DTypeLike) -> np.dtype[np.floating]:
     """Return float32 or float64 as a dtype; a ValueError for anything else."""
-    dtype: np.dtype[np.floating] = choice(
-        name, np.dtype(value), (np.dtype(np.float32), np.dtype(np.float64))
-    )
+    known = (np.dtype(np.float32), np.dtype(np.float64))
+    dtype: np.dtype[np.floating] = choice(name, np.dtype(value), known)
     return dtype
 
 
@@ -178,12 +185,16 @@ def numbers(
     given = np.asanyarray(value)
     if given.dtype.kind not in "biuf":
         raise TypeError(f"{name} must be an array of real numbers, got {shown(given)}")
-    if given.ndim != len(shape) or any(
-        want not in (None, have) for have, want in zip(given.shape, shape, strict=True)
-    ):
+    fits = given.ndim == len(shape)
+    for have, length in zip(given.shape, shape, strict=False):
+        fits &= length in (None, have)
+    if not fits:
         any_length = "n" if len(shape) == 1 else "mnk"
-        axes = [any_length[i] if length is None else str(length) for i, length in enumerate(shape)]
-        want = f"({', '.join(axes)}{',' * (len(shape) == 1)})"
+        axes: list[object] = [*shape]
+        for i, length in enumerate(shape):
+            if length is None:
+                axes[i] = any_length[i]
+        want = str(tuple(axes)).replace("'", "")
         raise ValueError(f"{name} must have shape {want}, got {given.shape}")
     with np.errstate(over="ignore"):  # `array` says what has become infinite
         given = np.asarray(given, dtype)
@@ -192,7 +203,7 @@ def numbers(
 
 def _check_unmasked(name: str, value: object) -> None:
     parts = value if isinstance(value, list | tuple) else (value,)
-    if any(isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part) for part in parts):
+    if any(np.ma.is_masked(part) for part in parts):
         raise TypeError(f"{name} must not be masked, got {shown(value)}")
 
 
@@ -201,7 +212,8 @@ def array(
 ) -> NDArray[Any]:
     """Return `value` as `numbers` does, if all of them are finite; a ValueError otherwise."""
     result = numbers(name, value, shape=shape, dtype=dtype)
-    if not (finite := np.isfinite(result)).all():
+    finite = np.isfinite(result)
+    if not finite.all():
         where = tuple(np.argwhere(~finite)[0].tolist())
         raise ValueError(f"{name} must be finite, got {result[where]} at index {where}")
     return result
@@ -237,9 +249,8 @@ def objective_values(name: str, value: Any, count: int) -> NDArray[Any]:
     shape = (count, 1) if given.shape == (count, 1) else (count,)
     result = numbers(name, value, shape=shape, dtype=np.float64).reshape(count)
     if np.any(result == -np.inf):
-        raise ValueError(
-            f"{name} must be larger than -inf, got -inf at index {int(np.argmin(result))}"
-        )
+        where = int(np.argmin(result))
+        raise ValueError(f"{name} must be larger than -inf, got -inf at index {where}")
     return result
 
 
@@ -247,11 +258,10 @@ def needs(what: str, extra: str, *packages: str) -> None:
     """Raise where optional packages, which the `extra` of leamvd brings, are missing; they are not
     imported.
     """
-    missing = [
-        name
-        for name in packages
-        if sys.modules.get(name) is None and importlib.util.find_spec(name) is None
-    ]
+    missing = []
+    for name in packages:
+        if sys.modules.get(name) is None and importlib.util.find_spec(name) is None:
+            missing.append(name)
     if missing:
         told = (
             f"{what} needs the package{'s'[: len(missing) - 1]} {', '.join(missing)}: pip install"
