@@ -179,10 +179,10 @@ def minimize(
     args : tuple
         Passed on to `fun`; what is not a tuple is its only element.
     constraints : sequence
-        Has to be empty: there is no method here that keeps constraints.
+        Has to be empty: no method here keeps constraints.
     jac, hess, hessp, tol : object
-        Not used, for no method here takes derivatives or a tolerance of that kind; a warning says
-        so. With ``jac=True`` `fun` returns a tuple, whose first element is the value.
+        Not used: no method here takes derivatives or such a tolerance; a warning says so. With
+        ``jac=True`` `fun` returns a tuple, whose first element is the value.
     disp : bool
         Print a summary at the end.
     **options
@@ -358,7 +358,7 @@ def _begun(
     saved: Checkpoint | None,
     other_budget: bool,
 ) -> tuple[Optimizer, bool]:
-    """Return the optimizer of a search, and whether its sigma0 is still to be measured."""
+    """Return a search's optimizer, and whether its sigma0 is still to be measured."""
     if isinstance(method, str):
         method = method.lower()
     name = checks.choice("method", method, METHODS)
@@ -402,9 +402,7 @@ def _refuse_unknown(options: dict[str, Any], known: set[str]) -> None:
 
 
 def _check_scipys(constraints: Any, unused: dict[str, object]) -> None:
-    """Refuse what `scipy.optimize.minimize` passes on and no method here can do; warn of what is
-    not used.
-    """
+    """Refuse what SciPy passes on and no method here can do; warn of what is not used."""
     if constraints is not None and (not hasattr(constraints, "__len__") or len(constraints)):
         raise ValueError(
             "constraints must be empty: no method keeps any but bounds, got"
@@ -423,7 +421,7 @@ def _without_gradient(fun: Callable[..., Any], x: Array, *args: Any) -> Any:
 
 
 def _half_of_sigma_star(opt: Optimizer, evaluation: Evaluation) -> float:
-    """Return the first standard deviation that pairs around the start solution ask for."""
+    """Return the first standard deviation that pairs around x0 ask for."""
     x0 = cast(Array, opt._x0)
     # steps toward a bound, and the opposite ones, end there
     room = np.minimum(x0 - opt._low, opt._high - x0) if opt._low.size else x0.dtype.type(np.inf)
@@ -453,9 +451,7 @@ def _result(opt: Optimizer, history: list[Generation]) -> OptimizeResult:
 
 
 def _by_its_signature(callback: Callable[..., Any]) -> Callable[[OptimizeResult], Any]:
-    """Return scipy's kind of callback as a function of a result; a TypeError where it does not take
-    one argument.
-    """
+    """Return scipy's kind of callback as a function of a result; it has to take one argument."""
     if not callable(callback):
         raise TypeError(f"callback must be callable, got {checks.shown(callback)}")
     by_name = False
