@@ -366,8 +366,7 @@ def _side(limits: Any, none: float) -> Array:
 def _search_space(
     x0: ArrayLike | None, n_var: int | None, bounds: BoundsLike | None, dtype: np.dtype[np.floating]
 ) -> tuple[int, Floats | None, Floats, Floats]:
-    """Return n, a copy of the start solution, if there is one, and the limits (n,), empty if there
-    are none.
+    """Return n, a copy of the start solution, if any, and the limits (n,), empty if there are none.
 
     A start solution outside of the limits is clipped, with SciPy's warning. Limits that `dtype`
     cannot hold are rounded inward, so that no point lies outside of those that are given.
@@ -410,7 +409,7 @@ def _search_space(
 def _limits(
     sides: tuple[Array, Array], n: int, dtype: np.dtype[np.floating], *, drawn: bool
 ) -> tuple[Floats, Floats]:
-    """Return limits (n,) of `dtype`; a ValueError where none can be `drawn` in them."""
+    """Return limits (n,) of `dtype`, a number between them; finite where points are `drawn`."""
     below = np.broadcast_to(sides[0], n)
     above = np.broadcast_to(sides[1], n)
     low = _inward(below, np.inf, dtype)
