@@ -13,7 +13,7 @@ def _item(default: Any, item: str, doc: str) -> Any:
     return dataclasses.field(default=default, metadata={"item": item, "doc": doc})
 
 
-# what readings that have a name change
+# named readings
 _CHANGES: dict[str, dict[str, Any]] = {
     "default": {},
     "printed": {
@@ -212,7 +212,7 @@ class Reading:
 
 
 def _checked(field: dataclasses.Field[Any], value: Any) -> Any:
-    """Return the value of a field, checked."""
+    """Return a field's value, checked."""
     name = field.name
     if name == "population_size":
         return checks.count(name, value, at_least=2)
