@@ -29,7 +29,7 @@ METHODS = tuple(CLASSES)  # that `leamvd.minimize` can run
 # Names of options: of each constructor, and the fields of a reading.
 _TAKEN = {name: inspect.signature(create).parameters for name, create in CLASSES.items()}
 _FIELDS = {field.name for field in dataclasses.fields(Reading)}
-# fields of a reading that every method has, and those that are no arguments of LEA-MVD's
+# fields of a reading that every method has, and those that replace a reading's
 _SHARED = ("population_size", "n_gen", "x0_in_population")
 _REPLACED = _FIELDS - {"population_size", "n_gen"}
 
