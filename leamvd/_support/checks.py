@@ -34,9 +34,7 @@ def shown(value: object) -> str:
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """Return the end of a message about a name that is unknown: the known one that is close to it,
-    if any.
-    """
+    """Return the end of a message about an unknown name: the known one close to it, if any."""
     names = {one.lower(): one for one in known}
     close = difflib.get_close_matches(str(name).lower(), names, n=1)
     return f"; did you mean {names[close[0]]!r}?" if close else ""
@@ -73,8 +71,7 @@ def count(name: str, value: object, **limits: float | None) -> int:
 def real(
     name: str, value: object, *, dtype: DTypeLike = np.float64, **limits: float | None
 ) -> float:
-    """Return `value` as a finite float; what is not a number is a TypeError, one outside `limits` a
-    ValueError.
+    """Return `value` as a finite float; a TypeError for no number, a ValueError outside `limits`.
 
     These are `at_least`, `above`, `at_most` and `below`. They hold for the number rounded to
     `dtype`, too.
@@ -117,9 +114,7 @@ def _check_range(
 
 
 def choice(name: str, value: object, options: Sequence[object]) -> Any:
-    """Return the one of `options` that `value` is, be it as a NumPy scalar; anything else is a
-    ValueError.
-    """
+    """Return the one of `options` that `value` is, be it a NumPy scalar, or raise a ValueError."""
     given = value.item() if isinstance(value, np.generic) else value
     for option in options:
         if given is option or (type(given) is type(option) and given == option):
@@ -132,9 +127,7 @@ def choice(name: str, value: object, options: Sequence[object]) -> Any:
 
 
 def decimal(text: str) -> float:
-    """Return the number that a text stands for; a ValueError where it has an underscore, which
-    Python skips.
-    """
+    """Return a text's number; a ValueError where it has an underscore, which Python skips."""
     if "_" in text:
         raise ValueError(f"a number must be digits alone, got {text!r}")
     return float(text)
@@ -159,9 +152,7 @@ def several(
 
 
 def precision(value: object) -> type[np.float32 | np.float64]:
-    """Return the type of arithmetic on `value`: float32 for a float32 array, float64 for anything
-    else.
-    """
+    """Return the type of arithmetic on `value`: float32 for a float32 array, else float64."""
     return np.float32 if getattr(value, "dtype", None) == np.float32 else np.float64
 
 
@@ -220,9 +211,7 @@ def array(
 
 
 def objective_value(name: str, value: object) -> float:
-    """Return whatever has `__float__` as a float, be it NaN; strings, bytes and complex numbers are
-    a TypeError.
-    """
+    """Return what has `__float__` as a float, be it NaN; text and complex are a TypeError."""
     if isinstance(value, str | bytes | complex | np.complexfloating) or not isinstance(
         value, SupportsFloat
     ):
@@ -231,9 +220,7 @@ def objective_value(name: str, value: object) -> float:
 
 
 def detached(value: Any) -> Any:
-    """Return a tensor of PyTorch's as one that NumPy can read: on the host, and without its
-    gradient.
-    """
+    """Return a tensor of PyTorch's as NumPy can read it: on the host, without its gradient."""
     return value.detach().cpu() if hasattr(value, "detach") else value
 
 
