@@ -30,9 +30,7 @@ def shown(value: object) -> str:
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """Return the end of a message about a name that is unknown: the known one that is close to it,
-    if any.
-    """
+    """Return the end of a message about an unknown name: the known one close to it, if any."""
     names = {one.lower(): one for one in known}
     close = difflib.get_close_matches(str(name).lower(), names, n=1)
     return f"; did you mean {names[close[0]]!r}?" if close else ""
@@ -67,15 +65,15 @@ def integer(name: str, value: object, **limits: float | None) -> int:
 
 def count(name: str, value: object, **limits: float | None) -> int:
     """Return `value` as `integer` does, also a float that is whole, such as 1e3."""
-    whole = isinstance(value, float | np.floating) and float(value).is_integer()
-    return integer(name, int(value) if whole else value, **limits)  # type: ignore[call-overload]
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        value = int(value)
+    return integer(name, value, **limits)
 
 
 def real(
     name: str, value: object, *, dtype: DTypeLike = np.float64, **limits: float | None
 ) -> float:
-    """Return `value` as a finite float; what is not a number is a TypeError, one outside `limits` a
-    ValueError.
+    """Return `value` as a finite float; a TypeError for no number, a ValueError outside `limits`.
 
     These are `at_least`, `above`, `at_most` and `below`. They hold for the number rounded to
     `dtype`, too.
@@ -87,11 +85,9 @@ def real(
     number = float(value)
     with np.errstate(over="ignore", under="ignore"):
         rounded = float(np.asarray(number, dtype))
-    what = (
-        "a finite number"
-        if np.dtype(dtype) == np.float64
-        else f"a finite number in {np.dtype(dtype)}"
-    )
+    what = "a finite number"
+    if dtype != np.float64:
+        what += f" in {np.dtype(dtype)}"
     _check_range(name, what, rounded, value, **limits)
     return number
 
@@ -107,16 +103,20 @@ _RULES = {
 def _check_range(
     name: str, what: str, number: float, value: object, **limits: float | None
 ) -> None:
-    rules = [(*_RULES[kind], limit) for kind, limit in limits.items() if limit is not None]
-    if number - number != 0 or not all(holds(number, limit) for holds, _, limit in rules):
-        rule = " and ".join(f"{sign} {limit}" for _, sign, limit in rules)
+    right = number - number == 0
+    rules = []
+    for kind, limit in limits.items():
+        if limit is not None:
+            holds, sign = _RULES[kind]
+            right &= holds(number, limit)
+            rules.append(f"{sign} {limit}")
+    if not right:
+        rule = " and ".join(rules)
         raise ValueError(f"{name} must be {what}{rule and ' '}{rule}, got {shown(value)}")
 
 
 def choice(name: str, value: object, options: Sequence[object]) -> Any:
-    """Return the one of `options` that `value` is, be it as a NumPy scalar; anything else is a
-    ValueError.
-    """
+    """Return the one of `options` that `value` is, be it a NumPy scalar, or raise a ValueError."""
     given = value.item() if isinstance(value, np.generic) else value
     for option in options:
         if given is option or (type(given) is type(option) and given == option):
@@ -129,9 +129,7 @@ def choice(name: str, value: object, options: Sequence[object]) -> Any:
 
 
 def decimal(text: str) -> float:
-    """Return the number that a text stands for; a ValueError where it has an underscore, which
-    Python skips.
-    """
+    """Return a text's number; a ValueError where it has an underscore, which Python skips."""
     if "_" in text:
         raise ValueError(f"a number must be digits alone, got {text!r}")
     return float(text)
@@ -147,7 +145,8 @@ def several(
     """
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         raise TypeError(f"{name} must be a list, got {shown(value)}")
-    if len(items := tuple(value)) < at_least:
+    items = tuple(value)
+    if len(items) < at_least:
         raise ValueError(f"{name} must be a list of {at_least} or more, got {shown(value)}")
     if different and any(one == other for one, other in combinations(items, 2)):
         raise ValueError(f"{name} must be different values, got {shown(value)}")
@@ -155,17 +154,14 @@ def several(
 
 
 def precision(value: object) -> type[np.float32 | np.float64]:
-    """Return the type of arithmetic on `value`: float32 for a float32 array, float64 for anything
-    else.
-    """
+    """Return the type of arithmetic on `value`: float32 for a float32 array, else float64."""
     return np.float32 if getattr(value, "dtype", None) == np.float32 else np.float64
 
 
 def floating(name: str, value: DTypeLike) -> np.dtype[np.floating]:
     """Return float32 or float64 as a dtype; a ValueError for anything else."""
-    dtype: np.dtype[np.floating] = choice(
-        name, np.dtype(value), (np.dtype(np.float32), np.dtype(np.float64))
-    )
+    known = (np.dtype(np.float32), np.dtype(np.float64))
+    dtype: np.dtype[np.floating] = choice(name, np.dtype(value), known)
     return dtype
 
 
@@ -182,12 +178,16 @@ def numbers(
     given = np.asanyarray(value)
     if given.dtype.kind not in "biuf":
         raise TypeError(f"{name} must be an array of real numbers, got {shown(given)}")
-    if given.ndim != len(shape) or any(
-        want not in (None, have) for have, want in zip(given.shape, shape, strict=True)
-    ):
+    fits = given.ndim == len(shape)
+    for have, length in zip(given.shape, shape, strict=False):
+        fits &= length in (None, have)
+    if not fits:
         any_length = "n" if len(shape) == 1 else "mnk"
-        axes = [any_length[i] if length is None else str(length) for i, length in enumerate(shape)]
-        want = f"({', '.join(axes)}{',' * (len(shape) == 1)})"
+        axes: list[object] = [*shape]
+        for i, length in enumerate(shape):
+            if length is None:
+                axes[i] = any_length[i]
+        want = str(tuple(axes)).replace("'", "")
         raise ValueError(f"{name} must have shape {want}, got {given.shape}")
     with np.errstate(over="ignore"):  # `array` says what has become infinite
         given = np.asarray(given, dtype)
@@ -196,7 +196,7 @@ def numbers(
 
 def _check_unmasked(name: str, value: object) -> None:
     parts = value if isinstance(value, list | tuple) else (value,)
-    if any(isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part) for part in parts):
+    if any(np.ma.is_masked(part) for part in parts):
         raise TypeError(f"{name} must not be masked, got {shown(value)}")
 
 
@@ -205,16 +205,15 @@ def array(
 ) -> NDArray[Any]:
     """Return `value` as `numbers` does, if all of them are finite; a ValueError otherwise."""
     result = numbers(name, value, shape=shape, dtype=dtype)
-    if not (finite := np.isfinite(result)).all():
+    finite = np.isfinite(result)
+    if not finite.all():
         where = tuple(np.argwhere(~finite)[0].tolist())
         raise ValueError(f"{name} must be finite, got {result[where]} at index {where}")
     return result
 
 
 def objective_value(name: str, value: object) -> float:
-    """Return whatever has `__float__` as a float, be it NaN; strings, bytes and complex numbers are
-    a TypeError.
-    """
+    """Return what has `__float__` as a float, be it NaN; text and complex are a TypeError."""
     if isinstance(value, str | bytes | complex | np.complexfloating) or not isinstance(
         value, SupportsFloat
     ):
@@ -223,9 +222,7 @@ def objective_value(name: str, value: object) -> float:
 
 
 def detached(value: Any) -> Any:
-    """Return a tensor of PyTorch's as one that NumPy can read: on the host, and without its
-    gradient.
-    """
+    """Return a tensor of PyTorch's as NumPy can read it: on the host, without its gradient."""
     return value.detach().cpu() if hasattr(value, "detach") else value
 
 
@@ -241,9 +238,8 @@ def objective_values(name: str, value: Any, count: int) -> NDArray[Any]:
     shape = (count, 1) if given.shape == (count, 1) else (count,)
     result = numbers(name, value, shape=shape, dtype=np.float64).reshape(count)
     if np.any(result == -np.inf):
-        raise ValueError(
-            f"{name} must be larger than -inf, got -inf at index {int(np.argmin(result))}"
-        )
+        where = int(np.argmin(result))
+        raise ValueError(f"{name} must be larger than -inf, got -inf at index {where}")
     return result
 
 
@@ -251,11 +247,10 @@ def needs(what: str, requirement: str, *packages: str) -> None:
     """Raise where optional packages, which a requirement with an extra brings, are missing; they
     are not imported.
     """
-    missing = [
-        name
-        for name in packages
-        if sys.modules.get(name) is None and importlib.util.find_spec(name) is None
-    ]
+    missing = []
+    for name in packages:
+        if sys.modules.get(name) is None and importlib.util.find_spec(name) is None:
+            missing.append(name)
     if missing:
         told = (
             f"{what} needs the package{'s'[: len(missing) - 1]} {', '.join(missing)}: pip install"

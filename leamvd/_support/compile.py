@@ -10,7 +10,7 @@ import time
 import types
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -51,7 +51,9 @@ def kernel(
     columns of the first argument that are worth a thread to `numba.prange` loops; such a kernel is
     called from Python only.
     """
-    flags = {"reassoc", "contract", "nsz"} if reassociate else {"contract"} if contract else False
+    flags: Any = {"contract"} if contract else False
+    if reassociate:
+        flags = {"reassoc", "contract", "nsz"}
     options = {"nogil": True, "error_model": "numpy", "fastmath": flags, "forceinline": inline}
 
     def decorator(function: _F) -> _F:
@@ -92,7 +94,8 @@ class _Kept(FunctionCache):
             with super()._guard_against_spurious_io_errors():
                 yield
         except Exception as error:  # a file that was cut raises any
-            _warn(error.strerror if isinstance(error, OSError) else str(error))
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            _warn(reason)
             with suppress(OSError):
                 self.flush()  # type: ignore[no-untyped-call]
 
@@ -174,8 +177,10 @@ def _on_threads(
         # more of them would wait, and on a busy machine for long
         numba.set_num_threads(min(tasks, allowed))
         try:
+            if threading_layer() != "workqueue":
+                return parallel(X, *arguments)
             # Numba's own scheduler ends the process when two threads of Python call it at once
-            with _one_at_a_time if threading_layer() == "workqueue" else nullcontext():
+            with _one_at_a_time:
                 return parallel(X, *arguments)
         finally:
             numba.set_num_threads(allowed)

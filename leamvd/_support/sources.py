@@ -48,6 +48,7 @@ def with_imports(names: Iterable[str], texts: Mapping[str, str]) -> dict[str, as
                     if isinstance(node, ast.ImportFrom):
                         start = resolve_name("." * node.level + (node.module or ""), here)
                         modules = [start, *(f"{start}.{module}" for module in modules)]
-                    for path in (module.replace(".", "/") for module in modules):
+                    for module in modules:
+                        path = module.replace(".", "/")
                         waiting += [f"{path}.py", f"{path}/__init__.py"]
     return taken

@@ -33,11 +33,14 @@ def _blas() -> tuple[ThreadpoolController, ThreadpoolController]:
 
     # looks through what is loaded, which takes milliseconds
     libraries = ThreadpoolController().select(user_api="blas")
-    paths: tuple[list[str], list[str]] = [], []
+    by_thread = []
+    by_process = []
     for library in libraries.info():
-        by_thread = library["internal_api"] == "mkl" or library.get("threading_layer") == "openmp"
-        paths[not by_thread].append(library["filepath"])
-    return libraries.select(filepath=paths[0]), libraries.select(filepath=paths[1])
+        if library["internal_api"] == "mkl" or library.get("threading_layer") == "openmp":
+            by_thread.append(library["filepath"])
+        else:
+            by_process.append(library["filepath"])
+    return libraries.select(filepath=by_thread), libraries.select(filepath=by_process)
 
 
 @contextmanager
@@ -84,7 +87,8 @@ def thread_count(n_threads: int | None) -> int:
     """
     if n_threads is not None:
         return checks.integer("n_threads", n_threads, at_least=1)
-    if (allowed := _allowed.get()) is not None:
+    allowed = _allowed.get()
+    if allowed is not None:
         return allowed
     from joblib import cpu_count  # as late as this, since it takes a while to import
 
@@ -103,7 +107,8 @@ def in_halves(work: Callable[[slice], object], size: int, pool: Executor | None)
     """Call ``work`` for both halves of ``range(size)``, for the second one on a thread of the pool
     if there is one.
     """
-    first, second = slice(0, size // 2), slice(size // 2, size)
+    first = slice(0, size // 2)
+    second = slice(size // 2, size)
     if pool is None:
         work(first)
         work(second)
@@ -141,7 +146,8 @@ def limited_to(n_threads: int) -> Iterator[None]:
     `thread_count` and Numba go by it, in this thread alone; matrix products run on one thread each.
     """
     numba = numba_with_threads()
-    before, allowed = numba.get_num_threads(), _allowed.set(n_threads)
+    before = numba.get_num_threads()
+    allowed = _allowed.set(n_threads)
     numba.set_num_threads(min(n_threads, before))
     try:
         with one_blas_thread():
@@ -156,7 +162,8 @@ def uninterrupted() -> Iterator[None]:
     """Let Ctrl-C come at the end of a block: within, it would be lost in LLVM's callbacks, or leave
     pycma half told.
     """
-    handler, came = signal.getsignal(signal.SIGINT), []
+    handler = signal.getsignal(signal.SIGINT)
+    came = []
     if not callable(handler) or threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -165,5 +172,5 @@ def uninterrupted() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, handler)
-        for told in came[:1]:
-            handler(*told)
+        if came:
+            handler(*came[0])

@@ -96,13 +96,14 @@ class Optimizer(ABC):
         self.n_var, self._x0, self._low, self._high = _search_space(x0, n_var, bounds, self.dtype)
         self.sigma0 = checks.real("sigma0", sigma0, above=0, dtype=self.dtype)
         most = random_streams.MAX_ROWS
-        self.population_size = checks.count(
-            "population_size", population_size, at_least=2, at_most=most
-        )
-        self.n_gen = checks.count("n_gen", DEFAULT_N_GEN if n_gen is None else n_gen, at_least=1)
+        size = checks.count("population_size", population_size, at_least=2, at_most=most)
+        self.population_size = size
+        self._n_gen_given = n_gen is not None
+        if n_gen is None:
+            n_gen = DEFAULT_N_GEN
+        self.n_gen = checks.count("n_gen", n_gen, at_least=1)
         self.seed = random_streams.key(seed)
         self._x0_in_population = checks.choice("x0_in_population", x0_in_population, (True, False))
-        self._n_gen_given = n_gen is not None
         self.generation = self.nfev = self.n_nan = self.n_inf = 0
         self._lowest = self._start_fun = math.inf
         self._best_x: Floats | None = None
@@ -118,10 +119,15 @@ class Optimizer(ABC):
         """
         if self._candidates is None:
             X = self._sample()
-            if self.generation == 0 and self._x0 is not None and self._x0_in_population:
+            if self._begins_at_x0:
                 X[0] = self._x0
             self._candidates = read_only(X)
         return self._candidates
+
+    @property
+    def _begins_at_x0(self) -> bool:
+        """Whether row 1 is the start solution."""
+        return self.generation == 0 and self._x0 is not None and self._x0_in_population
 
     @property
     def n_candidates(self) -> int:
@@ -166,7 +172,7 @@ class Optimizer(ABC):
             if nan.all():
                 self.halt("nan", self.generation + 1)
             values[nan] = np.inf
-            if self.generation == 0 and self._x0 is not None and self._x0_in_population:
+            if self._begins_at_x0:
                 self._start_fun = float(values[0])
             self.generation += 1
             self.nfev += len(values)
@@ -197,8 +203,12 @@ class Optimizer(ABC):
 
         A search without a finite value has not converged.
         """
-        limit = {"n_gen": self.generation} if self.generation >= self.n_gen else {}
-        return limit | (self._converged() if self._lowest < math.inf else {}) | self._halted
+        reasons = {}
+        if self.generation >= self.n_gen:
+            reasons["n_gen"] = self.generation
+        if self._lowest < math.inf:
+            reasons |= self._converged()
+        return reasons | self._halted
 
     @property
     def result(self) -> OptimizeResult:
@@ -212,7 +222,8 @@ class Optimizer(ABC):
         there is no lower value. ``n_nan`` and ``n_inf`` count values that were not finite; ``x`` is
         None before the first generation; ``seed`` gives the same search again.
         """
-        best_fun, stopped = self.best_fun, self.stop()
+        best_fun = self.best_fun
+        stopped = self.stop()
         reason = min(reversed(stopped), key=lambda name: REASONS[name][0] != 0, default="running")
         status, message = REASONS[reason]
         if reason == "n_gen" and self.n_gen == DEFAULT_N_GEN and not self._n_gen_given:
@@ -220,7 +231,8 @@ class Optimizer(ABC):
                 f"The default budget of {self.n_gen} generations is used up: set n_gen or max_nfev"
                 " for more."
             )
-        if isinstance(criteria := stopped.get(reason), dict):
+        criteria = stopped.get(reason)
+        if isinstance(criteria, dict):
             message = f"{message.removesuffix('.')}: {', '.join(criteria)}."
         if stopped and self._start_fun <= best_fun < math.inf:
             message += " No better point than the start was found."
@@ -264,7 +276,8 @@ class Optimizer(ABC):
         """Remember a copy of the best point ever told."""
         best = int(np.argmin(F))
         if self._best_x is None or F[best] < self._lowest:
-            self._lowest, self._best_x = float(F[best]), X[best].copy()
+            self._lowest = float(F[best])
+            self._best_x = X[best].copy()
 
     def _best(self) -> Floats | None:
         return None if self._best_x is None else self._best_x.copy()
@@ -295,26 +308,22 @@ def _sides(bounds: BoundsLike) -> tuple[Array, Array]:
     refused where they could be (low, high) of two variables, too.
     """
     if isinstance(bounds, Bounds):
-        # numbers have been arrays
-        return _side(np.squeeze(bounds.lb), -np.inf), _side(np.squeeze(bounds.ub), np.inf)
-    bounds = [*bounds] if isinstance(bounds, Iterator) else bounds
-    forms = (
-        "scipy.optimize.Bounds, a pair (low, high) of numbers or arrays, or n pairs (low_i, high_i)"
-    )
-    told = f"bounds must be {forms}, got {checks.shown(bounds)}"
+        return _both(np.squeeze(bounds.lb), np.squeeze(bounds.ub))  # numbers have been arrays
+    if isinstance(bounds, Iterator):
+        bounds = list(bounds)
+    got = f"got {checks.shown(bounds)}"
+    forms = "a pair (low, high) of numbers or arrays, or n pairs (low_i, high_i)"
+    told = f"bounds must be scipy.optimize.Bounds, {forms}, {got}"
     try:
         rows = list(bounds) if isinstance(bounds, list | tuple | np.ndarray) else []
         paired = bool(rows) and all(np.shape(row) == (2,) for row in rows)
         if paired and len(rows) == 2 and _ambiguous(rows, isinstance(bounds, np.ndarray)):
             pairs = "[(low, high), (low, high)] of tuples, a pair for each variable"
-            told = (
-                f"bounds must be scipy.optimize.Bounds, or {pairs}, got {checks.shown(bounds)}:"
-                " those of two"
-            )
-            told += " variables could be (low, high) too"
+            both = "those of two variables could be (low, high) too"
+            told = f"bounds must be scipy.optimize.Bounds, or {pairs}, {got}: {both}"
             raise ValueError
         low, high = zip(*rows, strict=True) if paired else rows
-        return _side(low, -np.inf), _side(high, np.inf)
+        return _both(low, high)
     except (TypeError, ValueError) as error:
         raise type(error)(told) from None
 
@@ -327,31 +336,37 @@ def _ambiguous(rows: list[Any], matrix: bool) -> bool:
     """
     if not matrix and not all(isinstance(row, list | tuple) for row in rows):
         return True
-    box = np.array([_side(rows[0], -np.inf), _side(rows[1], np.inf)])
-    first, second = zip(*rows, strict=True)
-    pairs = np.array([_side(first, -np.inf), _side(second, np.inf)])
+    box = np.array(_both(*rows))
+    pairs = np.array(_both(*zip(*rows, strict=True)))
     if (box == pairs).all() or not (box[0] < box[1]).all():
         return False
-    return bool(
-        matrix or all(isinstance(row, list) for row in rows) or (pairs[0] == pairs[1]).all()
-    )
+    matrix |= all(isinstance(row, list) for row in rows)
+    return bool(matrix or (pairs[0] == pairs[1]).all())
+
+
+def _both(low: Any, high: Any) -> tuple[Array, Array]:
+    """Return both limits as arrays."""
+    return _side(low, -np.inf), _side(high, np.inf)
 
 
 def _side(limits: Any, none: float) -> Array:
     """Return limits as an array; None is `none`, an infinity."""
     given = np.asarray(limits)
     if given.dtype == object:
-        given = np.reshape(
-            np.array([none if one is None else one for one in given.flat]), given.shape
-        )
-    return checks.numbers("bounds", given, shape=(None,) if given.ndim else (), dtype=np.float64)
+        known = []
+        for one in given.flat:
+            if one is None:
+                one = none
+            known.append(one)
+        given = np.reshape(known, given.shape)
+    shape = (None,) if given.ndim else ()
+    return checks.numbers("bounds", given, shape=shape, dtype=np.float64)
 
 
 def _search_space(
     x0: ArrayLike | None, n_var: int | None, bounds: BoundsLike | None, dtype: np.dtype[np.floating]
 ) -> tuple[int, Floats | None, Floats, Floats]:
-    """Return n, a copy of the start solution, if there is one, and the limits (n,), empty if there
-    are none.
+    """Return n, a copy of the start solution, if any, and the limits (n,), empty if there are none.
 
     A start solution outside of the limits is clipped, with SciPy's warning. Limits that `dtype`
     cannot hold are rounded inward, so that no point lies outside of those that are given.
@@ -360,54 +375,59 @@ def _search_space(
         raise ValueError(
             "x0 and bounds are both missing: give a start solution x0, or bounds to draw in"
         )
-    given: Any = x0 if x0 is None or np.ndim(x0) else [x0]  # of one variable
-    start = None if given is None else checks.array("x0", given, shape=(None,), dtype=dtype).copy()
-    sides = [] if bounds is None else [*_sides(bounds)]
-    known = {side.size for side in sides if side.ndim} | (
-        {start.size} if start is not None else set()
-    )
+    sides: Any = () if bounds is None else _sides(bounds)
+    sizes = {side.size for side in sides if side.ndim}
+    start = None
+    if x0 is not None:
+        given: Any = x0 if np.ndim(x0) else [x0]  # of one variable
+        start = checks.array("x0", given, shape=(None,), dtype=dtype).copy()
+        sizes.add(start.size)
     if n_var is not None:
-        known |= {checks.count("n_var", n_var, at_least=1, at_most=random_streams.MAX_COLUMNS)}
-    if len(known) != 1:
-        told = (
-            f"got {', '.join(map(str, sorted(known)))}"
-            if known
-            else "and none of them does: give n_var"
-        )
+        sizes.add(checks.count("n_var", n_var, at_least=1, at_most=random_streams.MAX_COLUMNS))
+    if len(sizes) != 1:
+        told = "and none of them does: give n_var"
+        if sizes:
+            told = f"got {', '.join(map(str, sorted(sizes)))}"
         raise ValueError(f"n_var, x0 and bounds must say one number of variables, {told}")
-    n = known.pop()
+    n = sizes.pop()
     if n == 0:
-        raise ValueError(
-            f"{'x0' if bounds is None else 'bounds'} must have at least one variable, got none"
-        )
+        name = "bounds" if sides else "x0"
+        raise ValueError(f"{name} must have at least one variable, got none")
     if not sides:
         return n, start, np.empty(0, dtype), np.empty(0, dtype)
-    below, above = (np.broadcast_to(side, n) for side in sides)
-    low, high = _inward(below, np.inf, dtype), _inward(above, -np.inf, dtype)
-    if not (right := (low <= high) & (below < np.inf) & (above > -np.inf)).all():
-        i = int(np.argmin(right))
-        if np.isnan(below[i]) or np.isnan(above[i]):
-            raise ValueError(f"bounds must not be NaN, got {below[i]} and {above[i]} at index {i}")
-        raise ValueError(
-            f"bounds must have a {dtype} between low and high, got {below[i]} and {above[i]} at"
-            f" index {i}"
-        )
+    low, high = _limits(sides, n, dtype, drawn=start is None)
     if start is None:
-        if not (finite := np.isfinite(low) & np.isfinite(high)).all():
-            i = int(np.argmin(finite))
-            told = (
-                f"got [{below[i]}, {above[i]}] at index {i}: the first generation is drawn"
-                " uniformly in them"
-            )
-            raise ValueError(f"bounds must be finite without x0, {told}")
         return n, None, low, high
-    exact = np.asarray(given, np.float64)
-    if np.any((exact < below) | (exact > above)):
-        checks.warn(
-            "Initial guess is not within the specified bounds: x0 is clipped", OptimizeWarning
-        )
+    exact = np.asarray(x0, np.float64)
+    if np.any((exact < sides[0]) | (exact > sides[1])):
+        told = "Initial guess is not within the specified bounds: x0 is clipped"
+        checks.warn(told, OptimizeWarning)
     # where x0 is a limit, it may have been rounded outward
     return n, np.clip(start, low, high), low, high
+
+
+def _limits(
+    sides: tuple[Array, Array], n: int, dtype: np.dtype[np.floating], *, drawn: bool
+) -> tuple[Floats, Floats]:
+    """Return limits (n,) of `dtype`, a number between them; finite where points are `drawn`."""
+    below = np.broadcast_to(sides[0], n)
+    above = np.broadcast_to(sides[1], n)
+    low = _inward(below, np.inf, dtype)
+    high = _inward(above, -np.inf, dtype)
+    right = (low <= high) & (below < np.inf) & (above > -np.inf)
+    if not right.all():
+        i = int(np.argmin(right))
+        got = f"got {below[i]} and {above[i]} at index {i}"
+        if np.isnan(below[i]) or np.isnan(above[i]):
+            raise ValueError(f"bounds must not be NaN, {got}")
+        raise ValueError(f"bounds must have a {dtype} between low and high, {got}")
+    finite = np.isfinite(low) & np.isfinite(high)
+    if drawn and not finite.all():
+        i = int(np.argmin(finite))
+        told = f"got [{below[i]}, {above[i]}] at index {i}"
+        why = "the first generation is drawn uniformly in them"
+        raise ValueError(f"bounds must be finite without x0, {told}: {why}")
+    return low, high
 
 
 def _inward(limits: Array, inward: float, dtype: np.dtype[np.floating]) -> Floats:

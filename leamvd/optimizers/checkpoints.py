@@ -3,7 +3,6 @@
 Told again, they bring an optimizer where it was, to the bit.
 """
 
-import dataclasses
 import functools
 import json
 import os
@@ -22,8 +21,8 @@ from leamvd.optimizers.base import Optimizer
 from leamvd.optimizers.cma_es import CMAES
 from leamvd.optimizers.reading import Reading
 
-# limits, and what follows from the values
-_OTHERS = ("n_gen", "sigma_min", "nfev", "n_nan", "n_inf")
+# limits, what follows from the values; a reading is taken apart
+_OTHERS = ("n_gen", "sigma_min", "nfev", "n_nan", "n_inf", "reading")
 # two values of one point differ by less, relative to the largest one of the generation
 _SAME = 1e-6
 
@@ -61,20 +60,17 @@ class Checkpoint:
             return
         try:
             with self._path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-                header, values = (
-                    json.loads(file["header"].item()),
-                    np.split(file["F"], np.cumsum(file["counts"])),
-                )
+                header = json.loads(file["header"].item())
+                values = np.split(file["F"], np.cumsum(file["counts"]))
                 self.told = list(zip(file["candidates"].tolist(), values[:-1], strict=True))
-            self.arguments, self._made_by, self._measured = (
-                header[k] for k in ("arguments", "made_by", "measured")
-            )
+            self.arguments = header["arguments"]
+            self._made_by = header["made_by"]
+            self._measured = header["measured"]
         except Exception as error:
-            told = (
+            raise ValueError(
                 f"checkpoint={str(path)!r} cannot be read as one of this version ({error}): name"
-                " another file, or "
-            )
-            raise ValueError(f"{told}delete this one") from error
+                " another file, or delete this one"
+            ) from error
 
     def begin(
         self,
@@ -90,37 +86,40 @@ class Checkpoint:
         Values of the last generation are compared with what `evaluate` returns now: of `whole`
         generations, or else of the two points of the lowest and of the highest value.
         """
-        arguments, made_by = _arguments(opt) | self._called, _made_by(opt)
-        began = self.arguments.get("generation", arguments["generation"])
-        if began != arguments["generation"]:
+        arguments = _arguments(opt) | self._called
+        changed = {}
+        for name, value in arguments.items():
+            stored = self.arguments.get(name, value)
+            if stored != value:
+                changed[name] = f"{name}={stored}, got {value}"
+        if "generation" in changed:
             raise ValueError(
-                f"checkpoint={str(self._path)!r} is of a search that began with generation={began},"
-                f" got {arguments['generation']}: give an optimizer that is where that one was, or"
-                " name another file"
+                f"checkpoint={str(self._path)!r} is of a search that began with"
+                f" {changed['generation']}: give an optimizer that is where that one was, or name"
+                " another file"
             )
-        if changed := [
-            name
-            for name in arguments
-            if arguments[name] != self.arguments.get(name, arguments[name])
-        ]:
-            what = ", ".join(
-                f"{name}={self.arguments[name]}, got {arguments[name]}" for name in changed
-            )
+        if changed:
+            what = ", ".join(changed.values())
             raise ValueError(
                 f"checkpoint={str(self._path)!r} is of a search with {what}: name another file"
             )
-        opt.nfev = self._measured = self._measured if self.told else opt.nfev
-        before, self.arguments, self._made_by = self._made_by, arguments, made_by
+        if self.told:
+            opt.nfev = self._measured
+        self._measured = opt.nfev
+        self.arguments = arguments
+        before = self._made_by
+        self._made_by = _made_by(opt)
         for number, (candidates, F) in enumerate(self.told, start=1):
             if checksum(opt.ask()) != candidates:
-                others = sorted(made_by.items() - before.items())
-                changes = [f"{name} {before.get(name)} became {now}" for name, now in others]
+                changes = []
+                for name, now in sorted(self._made_by.items() - before.items()):
+                    changes.append(f"{name} {before.get(name)} became {now}")
+                why = ", ".join(changes) or "with the same versions, code and processor"
+                file = repr(str(self._path))
+                best = f"np.load({file})['x'] of value {np.load(self._path)['fun']}"
                 raise ValueError(
-                    f"checkpoint={str(self._path)!r} cannot go on, for generation"
-                    f" {opt.generation + 1} has other candidates here"
-                    f" ({', '.join(changes) or 'with the same versions, code and processor'}): name"
-                    f" another file, or take np.load({str(self._path)!r})['x'] of value"
-                    f" {np.load(self._path)['fun']}"
+                    f"checkpoint={file} cannot go on, for generation {opt.generation + 1} has other"
+                    f" candidates here ({why}): name another file, or take {best}"
                 )
             if number == len(self.told):
                 self._compare(opt, F, evaluate, whole=whole)
@@ -135,17 +134,21 @@ class Checkpoint:
         finite = np.flatnonzero(np.isfinite(F))
         if not finite.size:
             return
-        points, told, near = opt.ask(), F, _SAME * np.abs(F[finite]).max()
+        points = opt.ask()
+        told = F
+        near = _SAME * np.abs(F[finite]).max()
         if not whole:
             ends = np.unique(finite[[F[finite].argmin(), F[finite].argmax()]])
-            points, told = points[ends], F[ends]
+            points = points[ends]
+            told = F[ends]
         now = evaluate(points)
-        others = np.flatnonzero(np.isfinite(told) & ~(np.abs(now - told) <= near))
+        close = np.isclose(now, told, rtol=0, atol=near)
+        others = np.flatnonzero(np.isfinite(told) & ~close)
         if not others.size:
             return
         i = int(others[0])
         again = evaluate(points)
-        same = (np.abs(again - now) <= near) | (again == now) | (np.isnan(again) & np.isnan(now))
+        same = np.isclose(again, now, rtol=0, atol=near, equal_nan=True)
         where = (
             f"of the same point of generation {opt.generation + 1}, where {str(self._path)!r} has"
             f" {told[i]}"
@@ -163,11 +166,16 @@ class Checkpoint:
         """Store what was told, with the best point and its value, or leave the
         earlier file there.
         """
-        header = json.dumps(
-            {"arguments": self.arguments, "measured": self._measured, "made_by": self._made_by}
-        )
+        header = {
+            "arguments": self.arguments,
+            "measured": self._measured,
+            "made_by": self._made_by,
+        }
         candidates, values = zip(*self.told, strict=True)
         known: dict[str, Any] = {
+            "header": json.dumps(header),
+            "x": opt.result.x,
+            "fun": opt.best_fun,
             "candidates": candidates,
             "F": np.concatenate(values),
             "counts": [*map(len, values)],
@@ -175,7 +183,7 @@ class Checkpoint:
         temporary = self._path.with_name(f".{self._path.name}.partial")
         try:
             with temporary.open("wb") as file:
-                np.savez(file, header=np.array(header), x=opt.result.x, fun=opt.best_fun, **known)
+                np.savez(file, **known)
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(self._path)
@@ -185,19 +193,23 @@ class Checkpoint:
 
 def _arguments(opt: Optimizer) -> dict[str, Any]:
     """Return what a search depends on, except its limits, as text that other values do not have."""
-    fields = {
-        name: value for name, value in vars(opt).items() if name[0] != "_" and name not in _OTHERS
-    }
-    if isinstance(reading := fields.pop("reading", None), Reading):
-        fields |= {
-            name: value
-            for name, value in dataclasses.asdict(reading).items()
-            if name not in ("n_gen", *fields)
-        }
     bounds = f"{_text(opt._low)} to {_text(opt._high)}" if opt._low.size else "None"
-    fields |= {"x0": _text(opt._x0), "bounds": bounds, "x0_in_population": opt._x0_in_population}
-    known = {"method": type(opt).__name__} | {name: str(value) for name, value in fields.items()}
-    return known | {"seed": opt.seed, "sigma0": opt.sigma0}
+    known: dict[str, Any] = {
+        "method": type(opt).__name__,
+        "x0": _text(opt._x0),
+        "bounds": bounds,
+        "x0_in_population": str(opt._x0_in_population),
+        "seed": opt.seed,
+        "sigma0": opt.sigma0,
+    }
+    others = vars(opt).copy()
+    reading = others.get("reading")
+    if isinstance(reading, Reading):
+        others = vars(reading) | others
+    for name, value in others.items():
+        if name[0] != "_" and name not in _OTHERS:
+            known.setdefault(name, str(value))
+    return known
 
 
 def _text(value: Any) -> str:
@@ -205,22 +217,17 @@ def _text(value: Any) -> str:
     type.
     """
     if type(value) is np.ndarray and not value.dtype.hasobject:
-        return (
-            f"{value.dtype} {value.shape} {checks.shown(value.flat[:3].tolist())}"
-            f" {zlib.crc32(value.tobytes()):x}"
-        )
-    value = value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, str):
-        return (
-            repr(value)
-            if len(value) < 80
-            else f"{checks.shown(value)} {zlib.crc32(repr(value).encode()):x}"
-        )
+        start = checks.shown(value.flat[:3].tolist())
+        return f"{value.dtype} {value.shape} {start} {zlib.crc32(value.tobytes()):x}"
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, str) and len(value) >= 80:
+        return f"{checks.shown(value)} {zlib.crc32(repr(value).encode()):x}"
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return (
-        repr(value) if isinstance(value, int | float | complex | None) else type(value).__qualname__
-    )
+    if isinstance(value, str | int | float | complex | None):
+        return repr(value)
+    return type(value).__qualname__
 
 
 def checksum(X: Floats) -> int:
@@ -234,13 +241,18 @@ def checksum(X: Floats) -> int:
 
 def _made_by(opt: Optimizer) -> dict[str, str]:
     """Return the versions, the code and the processor that draw an optimizer's candidates."""
-    packages = ["leamvd", "numpy", "scipy", "numba"] + ["cma"] * isinstance(opt, CMAES)
-    versions = {name: import_module(name).__version__ for name in packages}
-    return versions | {"code": _code(), "processor": get_host_cpu_name()}
+    packages = ["leamvd", "numpy", "scipy", "numba"]
+    if isinstance(opt, CMAES):
+        packages.append("cma")
+    made_by = {name: import_module(name).__version__ for name in packages}
+    made_by["code"] = _code()
+    made_by["processor"] = get_host_cpu_name()
+    return made_by
 
 
 @functools.cache
 def _code() -> str:
     """Return a digest of the sources that draw candidates."""
-    names = ["leamvd/optimizers/methods.py"]
-    return sources.digest(sources.with_imports(names, sources.read(Path(__file__).parents[1])))[:8]
+    texts = sources.read(Path(__file__).parents[1])
+    trees = sources.with_imports(["leamvd/optimizers/methods.py"], texts)
+    return sources.digest(trees)[:8]

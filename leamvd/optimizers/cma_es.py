@@ -87,7 +87,8 @@ class CMAES(Optimizer):
             seed=seed,
         )
         if self._x0 is None:
-            self._x0, self._x0_in_population = self._low / 2 + self._high / 2, False
+            self._x0 = self._low / 2 + self._high / 2
+            self._x0_in_population = False
         fixed = self._low == self._high
         if fixed.size and fixed.all():
             raise ValueError("bounds must leave a variable free for CMA-ES")
@@ -132,28 +133,31 @@ class CMAES(Optimizer):
     def _sample(self) -> Floats:
         with one_blas_thread():  # so that its bits are fixed
             if self.generation == 0:
-                import cma  # takes half a second, and only this method needs it
-
-                # which pycma says of bounds by itself, and nobody can act on
-                warnings.filterwarnings("ignore", r"elements of z2\[k\]", module=r"cma\.")
-                start = cast(Floats, self._x0)[self._free]
-                limits = (self._low, self._high) if self._low.size else ()
-                options = {
-                    "popsize": self.population_size,
-                    "CMA_diagonal": self.diagonal,
-                    "bounds": [side[self._free].tolist() for side in limits] or [None, None],
-                    "randn": _Normals(self.seed),
-                    "seed": np.nan,  # of NumPy's global generator, which `randn` replaces
-                    "verbose": -9,
-                    "verb_log": 0,
-                }
-                # pycma 4 fails where it limits the step of one variable to its bounds
-                if start.size == 1:
-                    options["maxstd_boundrange"] = np.inf
-                self._es = cma.CMAEvolutionStrategy(start, self.sigma0, options)
+                self._es = self._strategy()
             X = np.tile(cast(Floats, self._x0), (self.population_size, 1))
             X[:, self._free] = self._es.ask()
         return X
+
+    def _strategy(self) -> Any:
+        import cma  # takes half a second, and only this method needs it
+
+        # which pycma says of bounds by itself, and nobody can act on
+        warnings.filterwarnings("ignore", r"elements of z2\[k\]", module=r"cma\.")
+        start = cast(Floats, self._x0)[self._free]
+        options = {
+            "popsize": self.population_size,
+            "CMA_diagonal": self.diagonal,
+            "randn": _Normals(self.seed),
+            "seed": np.nan,  # of NumPy's global generator, which `randn` replaces
+            "verbose": -9,
+            "verb_log": 0,
+        }
+        if self._low.size:
+            options["bounds"] = [side[self._free].tolist() for side in (self._low, self._high)]
+        # pycma 4 fails where it limits the step of one variable to its bounds
+        if start.size == 1:
+            options["maxstd_boundrange"] = np.inf
+        return cma.CMAEvolutionStrategy(start, self.sigma0, options)
 
     def _learn(self, X: Floats, F: Array) -> None:
         finite = F[np.isfinite(F)]
@@ -165,16 +169,20 @@ class CMAES(Optimizer):
                 largest = float(np.max(finite))
                 self._highest = max(self._highest, largest)
                 worst = min(largest + max(1.0, abs(largest)), np.finfo(np.float64).max)
-                self._es.tell(list(X[:, self._free]), np.where(np.isfinite(F), F, worst).tolist())
+                values = np.where(np.isfinite(F), F, worst)
+                self._es.tell(list(X[:, self._free]), values.tolist())
             self._criteria = dict(self._es.stop())  # which count how often they are asked
 
     def _converged(self) -> dict[str, Any]:
-        if not (criteria := self._criteria):
+        if not self._criteria:
             return {}
+        reason = "cma_stuck"
+        if "maxiter" in self._criteria:
+            reason = "cma_maxiter"
         # not on a flat function
-        converged = not _TOLERANCES.isdisjoint(criteria) and self.best_fun < self._highest
-        over = "maxiter" in criteria
-        return {"cma" if converged else "cma_maxiter" if over else "cma_stuck": criteria}
+        if not _TOLERANCES.isdisjoint(self._criteria) and self.best_fun < self._highest:
+            reason = "cma"
+        return {reason: self._criteria}
 
 
 class _Normals:

@@ -27,29 +27,26 @@ class Evaluation:
         self._map: Callable[..., Iterable[Any]] = getattr(workers, "map", workers)
         if not callable(self._map):
             given = checks.integer("workers, if not a callable as map,", workers, at_least=-1)
-            self._n_parts = (
-                self._n_parts if given == -1 else checks.integer("workers", given, at_least=1)
-            )
-            self._map = (
-                _in_turn if self._n_parts == 1 else functools.partial(_in_processes, self._n_parts)
-            )
+            if given != -1:
+                self._n_parts = checks.integer("workers", given, at_least=1)
+            self._map = _in_turn
+            if self._n_parts > 1:
+                self._map = functools.partial(_in_processes, self._n_parts)
 
     def __call__(self, X: Any) -> Any:
         """Return the values (m,) of candidates (m, n); points are copies, rows
         are read-only views.
         """
         if not self._vectorized:
-            values = [
-                _number(_returned(value)) for value in self._map(self._call, [x.copy() for x in X])
-            ]
+            returned = self._map(self._call, [x.copy() for x in X])
+            values = [_number(_returned(value)) for value in returned]
             return checks.objective_values(NAME, values, len(X))
         parts = np.array_split(X, min(len(X), self._n_parts))
         returned = self._map(self._call, parts)
+        told = []
         try:
-            told = [
-                checks.objective_values(NAME, _returned(F), len(part))
-                for part, F in zip(parts, returned, strict=True)
-            ]
+            for part, F in zip(parts, returned, strict=True):
+                told.append(checks.objective_values(NAME, _returned(F), len(part)))
         except ValueError as error:
             error.add_note(
                 "a generation has a point in each row: for a function of columns give lambda X:"
@@ -98,7 +95,8 @@ def _in_processes(n_jobs: int, function: Callable[[Any], Any], items: list[Any])
     from joblib import Parallel, delayed  # as late as this, since it takes a while to import
 
     parallel = Parallel(n_jobs, max_nbytes=None)
-    return list(parallel(delayed(_in_process)(os.getpid(), function, item) for item in items))
+    parent = os.getpid()
+    return list(parallel(delayed(_in_process)(parent, function, item) for item in items))
 
 
 def _in_process(parent: int, function: Callable[[Any], Any], item: Any) -> Any:

@@ -88,23 +88,24 @@ def measure(
     point = checks.array("x0", given, shape=(None,), dtype=dtype)
     sigma = checks.real("sigma", sigma, above=0)
     n_pairs = checks.integer("n_pairs", n_pairs, at_least=2)
-    rng = np.random.default_rng(
-        random_streams.child(checks.integer("seed", seed, at_least=0), random_streams.PAIRS)
-    )
-    value, odd, even = float(objective(point[None])[0]), np.empty(n_pairs), np.empty(n_pairs)
+    seed = checks.integer("seed", seed, at_least=0)
+    rng = np.random.default_rng(random_streams.child(seed, random_streams.PAIRS))
+    value = float(objective(point[None])[0])
+    above = np.empty(n_pairs)
+    below = np.empty(n_pairs)
     for first in range(0, n_pairs, BATCH // 2):
         batch = slice(first, min(first + BATCH // 2, n_pairs))
         steps = dtype(sigma) * rng.standard_normal((batch.stop - first, len(point)), dtype)
-        above, below = np.split(
-            np.asarray(objective(np.concatenate([point + steps, point - steps])), np.float64), 2
-        )
-        with np.errstate(over="ignore", invalid="ignore"):
-            odd[batch], even[batch] = (above - below) / 2, (above + below) / 2 - value
+        values = objective(np.concatenate([point + steps, point - steps]))
+        above[batch], below[batch] = np.split(np.asarray(values, np.float64), 2)
     with np.errstate(over="ignore", invalid="ignore"):
+        odd = (above - below) / 2
+        even = (above + below) / 2 - value
         lower = np.concatenate([even + odd, even - odd]) < 0
         quadratic = 2 * even / sigma**2  # z'Hz
         slope = float(np.sqrt(np.mean(odd**2)) / sigma)
-        curvature, scatter = float(quadratic.mean()), float(quadratic.std(ddof=1))
+        curvature = float(quadratic.mean())
+        scatter = float(quadratic.std(ddof=1))
     return LocalModel(sigma, n_pairs, value, slope, curvature, scatter, float(lower.mean()))
 
 
@@ -120,12 +121,10 @@ def _expected(rank: int, size: int) -> float:
     """Return the expected value of one of so many draws from N(0, 1), the
     smallest having rank 1.
     """
-    logs = (
-        (rank - 1) * special.log_ndtr(_GRID)
-        + (size - rank) * special.log_ndtr(-_GRID)
-        - _GRID**2 / 2
-    )
-    densities = np.exp(logs - special.betaln(rank, size - rank + 1)) / np.sqrt(2 * np.pi)
+    above = size - rank
+    logs = (rank - 1) * special.log_ndtr(_GRID) + above * special.log_ndtr(-_GRID)
+    logs -= _GRID**2 / 2
+    densities = np.exp(logs - special.betaln(rank, above + 1)) / np.sqrt(2 * np.pi)
     return float((densities * _GRID).sum() * (_GRID[1] - _GRID[0]))
 
 

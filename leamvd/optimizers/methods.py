@@ -27,17 +27,18 @@ METHODS = tuple(CLASSES)  # that `leamvd.minimize` can run
 
 
 # Names of options: of each constructor, and the fields of a reading.
-_TAKEN = {method: {*inspect.signature(create).parameters} for method, create in CLASSES.items()}
+_TAKEN = {name: inspect.signature(create).parameters for name, create in CLASSES.items()}
 _FIELDS = {field.name for field in dataclasses.fields(Reading)}
-# fields of a reading that every method has
+# fields of a reading that every method has, and those that replace a reading's
 _SHARED = ("population_size", "n_gen", "x0_in_population")
+_REPLACED = _FIELDS - {"population_size", "n_gen"}
 
 
 def arguments(method: str) -> set[str]:
     """Return the names of the options that `optimizer` takes for a method: its constructor's, and
     all of LEA-MVD's.
     """
-    return _TAKEN[method] | _TAKEN["lea-mvd"] | _FIELDS
+    return {*_TAKEN[method], *_TAKEN["lea-mvd"], *_FIELDS}
 
 
 def unused_without_x0(method: str) -> tuple[str, ...]:
@@ -55,15 +56,17 @@ def optimizer(method: str, x0: ArrayLike | None = None, **options: Any) -> Optim
     no use for. Limits that it does not keep are a ValueError.
     """
     create = CLASSES[checks.choice("method", method, METHODS)]
-    reading = Reading() if (given := options.pop("reading", None)) is None else given
+    reading = options.pop("reading", None)
+    if reading is None:
+        reading = Reading()
     if not isinstance(reading, Reading):
         raise TypeError(f"reading must be a leamvd.Reading, got {checks.shown(reading)}")
-    fields = {
-        name: options.pop(name) for name in _FIELDS - {"population_size", "n_gen"} & options.keys()
-    }
+    given = set(options)
+    fields = {name: options.pop(name) for name in _REPLACED & given}
     reading = dataclasses.replace(reading, **fields)
-    idle = unused_without_x0(method) if x0 is None else ()
-    told = [f"{name} without x0" for name in idle if name in {*options, *fields}]
+    told = []
+    if x0 is None:
+        told = [f"{name} without x0" for name in unused_without_x0(method) if name in given]
     if method == "lea-mvd":
         _warn_of_unused(method, told)
         return create(x0, **options, reading=reading)
@@ -73,14 +76,18 @@ def optimizer(method: str, x0: ArrayLike | None = None, **options: Any) -> Optim
             f"limits must be 'clip' or None for {method!r}, which keeps bounds, got"
             f" {reading.limits!r}"
         )
-    options |= {name: getattr(reading, name) for name in _SHARED if options.get(name) is None}
-    others = {*fields} | {
-        name for name in _FIELDS if getattr(reading, name) != getattr(Reading, name)
-    }
-    others |= arguments("lea-mvd") & options.keys() - _TAKEN[method]
-    unused = sorted(others - {*_SHARED} - ({"limits"} if bounded else set()))
-    _warn_of_unused(method, unused + told)
-    return create(x0, **{name: value for name, value in options.items() if name not in unused})
+    for name in _SHARED:
+        if options.get(name) is None:
+            options[name] = getattr(reading, name)
+    others = {name for name in _FIELDS if getattr(reading, name) != getattr(Reading, name)}
+    others |= fields.keys() | (arguments("lea-mvd") & options.keys() - _TAKEN[method])
+    others -= {*_SHARED}
+    if bounded:
+        others.discard("limits")
+    for name in others & options.keys():
+        del options[name]
+    _warn_of_unused(method, sorted(others) + told)
+    return create(x0, **options)
 
 
 def _warn_of_unused(method: str, names: list[str]) -> None:

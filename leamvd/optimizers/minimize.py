@@ -31,7 +31,9 @@ UNLIMITED = sys.maxsize  # `n_gen` where another budget ends the search
 
 # With `AUTO`, the pairs that are evaluated, the size of their steps, and sigma0 where nothing
 # curves upward there.
-_PAIRS, _STEP, _USUAL = 30, 0.01, 0.1
+_PAIRS = 30
+_STEP = 0.01
+_USUAL = 0.1
 _MEASURED = 1 + 2 * _PAIRS  # evaluations
 # SciPy's names, and ours
 _SCIPYS = {"maxiter": "n_gen", "maxfev": "max_nfev", "maxfun": "max_nfev", "rng": "seed"}
@@ -48,29 +50,34 @@ def _with_names_of_scipy(search: Callable[_P, _R]) -> Callable[_P, _R]:
     @functools.wraps(search)
     def call(*args: _P.args, **given: _P.kwargs) -> _R:
         inside: Any = given.pop("options", None)
-        inside = {} if inside is None else inside
+        if inside is None:
+            inside = {}
         if not isinstance(inside, Mapping) or "options" in inside:
             raise TypeError(
                 "options must be a dict of arguments, without options in it, got"
                 f" {checks.shown(inside)}"
             )
-        if twice := sorted(given.keys() & inside):
+        twice = sorted(given.keys() & inside)
+        if twice:
             raise TypeError(
                 f"{', '.join(twice)} must be given once, directly or in options, got both"
             )
         arguments: Any = given | dict(inside)
         known: dict[str, str] = {}  # names that were given, by ours
         for other, name in _SCIPYS.items():
-            if (value := arguments.pop(other, None)) is not None:
+            value = arguments.pop(other, None)
+            if value is not None:
                 if arguments.get(name) is not None:
                     raise TypeError(f"{other} and {name} are one argument: give one of them")
-                arguments[name], known[name] = value, other
+                arguments[name] = value
+                known[name] = other
         try:
             return search(*args, **arguments)
         except (TypeError, ValueError) as error:
-            named = re.match(r"(\w+)(\[\d+\])? must ", str(error))  # as errors of `checks` begin
-            if named and (name := named[1]) in known:
-                error.args = (f"{known[name]} ({name}){str(error).removeprefix(name)}",)
+            told = str(error)
+            for name, other in known.items():
+                if re.match(rf"{name}(\[\d+\])? must ", told):  # as errors of `checks` begin
+                    error.args = (f"{other} ({name}){told.removeprefix(name)}",)
             raise
 
     return call
@@ -172,10 +179,10 @@ def minimize(
     args : tuple
         Passed on to `fun`; what is not a tuple is its only element.
     constraints : sequence
-        Has to be empty: there is no method here that keeps constraints.
+        Has to be empty: no method here keeps constraints.
     jac, hess, hessp, tol : object
-        Not used, for no method here takes derivatives or a tolerance of that kind; a warning says
-        so. With ``jac=True`` `fun` returns a tuple, whose first element is the value.
+        Not used: no method here takes derivatives or such a tolerance; a warning says so. With
+        ``jac=True`` `fun` returns a tuple, whose first element is the value.
     disp : bool
         Print a summary at the end.
     **options
@@ -226,49 +233,47 @@ def minimize(
     (False, 1, 'max_nfev', 384)
     """
     began = time.monotonic()
-    jac = bool(jac) if isinstance(jac, np.bool_) else jac
+    if isinstance(jac, np.bool_):
+        jac = bool(jac)
     _check_scipys(constraints, {"jac": jac, "hess": hess, "hessp": hessp, "tol": tol})
     args = args if isinstance(args, tuple) else (args,)
     called = functools.partial(_without_gradient, fun) if jac is True else fun
     evaluation = Evaluation(called, args, vectorized=vectorized, workers=workers)
     call = None if callback is None else _by_its_signature(callback)
     seconds = np.inf if max_seconds is None else checks.real("max_seconds", max_seconds, above=0)
-    every = (
-        1
-        if checkpoint_every is None
-        else checks.count("checkpoint_every", checkpoint_every, at_least=1)
-    )
-    if checkpoint is None and checkpoint_every is not None:
-        checks.warn("minimize has no use for checkpoint_every without checkpoint", OptimizeWarning)
+    every = 1
+    if checkpoint_every is not None:
+        every = checks.count("checkpoint_every", checkpoint_every, at_least=1)
+        if checkpoint is None:
+            told = "minimize has no use for checkpoint_every without checkpoint"
+            checks.warn(told, OptimizeWarning)
     saved = None if checkpoint is None else Checkpoint(checkpoint, fun, args)
     if isinstance(method, Optimizer):
-        if given := [
-            name
-            for name, value in ({"x0": x0, "bounds": bounds} | options).items()
-            if value is not None
-        ]:
+        name = type(method).__name__
+        opt = method
+        auto = False
+        options = {"x0": x0, "bounds": bounds, **options}
+        given = [name for name, value in options.items() if value is not None]
+        if given:
             raise ValueError(
-                f"{', '.join(given)} must be left out where method is an optimizer, got {method!r}"
+                f"{', '.join(given)} must be left out where method is an optimizer, got {opt!r}"
             )
-        opt, auto = method, False
     else:
-        opt, auto = _begun(
-            method, x0, bounds, options, saved, other_budget=(max_nfev, max_seconds) != (None, None)
-        )
-    least = opt.n_candidates + (_MEASURED if auto else 0)
+        name = method
+        other_budget = max_nfev is not None or max_seconds is not None
+        opt, auto = _begun(method, x0, bounds, options, saved, other_budget)
+    least = opt.n_candidates
+    if auto:
+        least += _MEASURED
     if max_nfev is not None and checks.count("max_nfev", max_nfev) < least and opt.generation == 0:
         raise ValueError(
             f"max_nfev must be at least {least}, got {max_nfev}: a generation has so many"
             " evaluations"
         )
     goal = -np.inf if target is None else checks.real("target", target)
-    k = (
-        None
-        if max_stagnation is None
-        else checks.count("max_stagnation", max_stagnation, at_least=1)
-    )
+    if max_stagnation is not None:
+        max_stagnation = checks.count("max_stagnation", max_stagnation, at_least=1)
     history: list[Generation] = []
-    began_at = opt.best_fun
 
     def tell(F: Any) -> None:
         opt.tell(opt.ask(), F)
@@ -286,21 +291,16 @@ def minimize(
         """Halt the search where a limit or the callback ends it."""
         if max_nfev is not None and opt.nfev + opt.n_candidates > max_nfev:
             opt.halt("max_nfev", opt.nfev)
-        if (best := history[-1].best if history else began_at) <= goal:
-            opt.halt("target", best)
-        if (
-            k is not None
-            and len(history) > k
-            and min(row.best for row in history[-k:]) >= history[-k - 1].best
-        ):
-            opt.halt("max_stagnation", k)
+        if opt.best_fun <= goal:
+            opt.halt("target", opt.best_fun)
+        if max_stagnation is not None and _stands_still(history, max_stagnation):
+            opt.halt("max_stagnation", max_stagnation)
         if history and call is not None:
             try:
                 call(opt.result)
             except StopIteration:
                 opt.halt("callback")
 
-    name = method if isinstance(method, str) else type(method).__name__
     total = None if opt.n_gen == UNLIMITED else opt.n_gen
     try:
         with tqdm(
@@ -318,9 +318,7 @@ def minimize(
                     saved.told.append((checksum(opt.ask()), F))
                 tell(F)
                 bar.update()
-                bar.set_postfix_str(
-                    f"best {history[-1].best:.6g}" if history else "", refresh=False
-                )
+                bar.set_postfix_str(f"best {opt.best_fun:.6g}", refresh=False)
                 review()
                 if time.monotonic() - began >= seconds:
                     opt.halt("max_seconds", seconds)
@@ -346,6 +344,12 @@ def minimize(
     return result
 
 
+def _stands_still(history: list[Generation], count: int) -> bool:
+    """Whether so many generations have brought no better best value."""
+    best = [row.best for row in history]
+    return len(best) > count and min(best[-count:]) >= best[-count - 1]
+
+
 def _begun(
     method: object,
     x0: ArrayLike | None,
@@ -354,19 +358,14 @@ def _begun(
     saved: Checkpoint | None,
     other_budget: bool,
 ) -> tuple[Optimizer, bool]:
-    """Return the optimizer that a search is to run, and whether its sigma0 is
-    still to be measured.
-    """
-    name = checks.choice("method", method.lower() if isinstance(method, str) else method, METHODS)
-    known = arguments(name)
-    if unknown := sorted(options.keys() - known):
-        close = checks.did_you_mean(
-            unknown[0], known | {*inspect.signature(minimize).parameters, *_SCIPYS}
-        )
-        raise TypeError(f"minimize has no argument {unknown[0]!r}{close}")
-    given = options.get("reading")
-    # what is no reading is refused by the optimizer
-    reading = given if isinstance(given, Reading) else Reading()
+    """Return a search's optimizer, and whether its sigma0 is still to be measured."""
+    if isinstance(method, str):
+        method = method.lower()
+    name = checks.choice("method", method, METHODS)
+    _refuse_unknown(options, arguments(name))
+    reading = options.get("reading")
+    if not isinstance(reading, Reading):  # what is no reading is refused by the optimizer
+        reading = Reading()
     limits = options.get("limits", reading.limits)
     if bounds is not None:  # which are kept, unless `limits` are given
         options["bounds"] = bounds
@@ -386,16 +385,24 @@ def _begun(
     opt = optimizer(name, x0, **options)
     if x0 is not None and bounds is not None and limits != "first" and not auto:
         half = opt._high / 2 - opt._low / 2
-        if (small := (half > 0) & (half < opt.sigma0 / 2)).any():
+        small = (half > 0) & (half < opt.sigma0 / 2)
+        if small.any():
             told = f"sigma0={opt.sigma0} is above the width of bounds at index {np.argmax(small)}"
             checks.warn(f"{told}: most points are drawn at their ends", OptimizeWarning)
     return opt, auto and not stored
 
 
+def _refuse_unknown(options: dict[str, Any], known: set[str]) -> None:
+    """Refuse unknown options."""
+    unknown = sorted(options.keys() - known)
+    if unknown:
+        names = known | {*inspect.signature(minimize).parameters, *_SCIPYS}
+        close = checks.did_you_mean(unknown[0], names)
+        raise TypeError(f"minimize has no argument {unknown[0]!r}{close}")
+
+
 def _check_scipys(constraints: Any, unused: dict[str, object]) -> None:
-    """Refuse what `scipy.optimize.minimize` passes on and no method here can do; warn of what is
-    not used.
-    """
+    """Refuse what SciPy passes on and no method here can do; warn of what is not used."""
     if constraints is not None and (not hasattr(constraints, "__len__") or len(constraints)):
         raise ValueError(
             "constraints must be empty: no method keeps any but bounds, got"
@@ -403,11 +410,9 @@ def _check_scipys(constraints: Any, unused: dict[str, object]) -> None:
         )
     for name, given in unused.items():
         if given is not None and given is not False:
-            why = (
-                "give sigma_min, target or max_stagnation"
-                if name == "tol"
-                else "no method here takes derivatives"
-            )
+            why = "no method here takes derivatives"
+            if name == "tol":
+                why = "give sigma_min, target or max_stagnation"
             checks.warn(f"{name} is not used: {why}")
 
 
@@ -416,7 +421,7 @@ def _without_gradient(fun: Callable[..., Any], x: Array, *args: Any) -> Any:
 
 
 def _half_of_sigma_star(opt: Optimizer, evaluation: Evaluation) -> float:
-    """Return the first standard deviation that pairs around the start solution ask for."""
+    """Return the first standard deviation that pairs around x0 ask for."""
     x0 = cast(Array, opt._x0)
     # steps toward a bound, and the opposite ones, end there
     room = np.minimum(x0 - opt._low, opt._high - x0) if opt._low.size else x0.dtype.type(np.inf)
@@ -430,38 +435,39 @@ def _half_of_sigma_star(opt: Optimizer, evaluation: Evaluation) -> float:
     sigma0 = model.step_size(opt.population_size) / 2
     if 0 < sigma0 < np.inf:
         return sigma0
-    needed = (
-        "a slope and upward curvature"
-        if np.isfinite(model.slope + model.curvature)
-        else "finite values"
-    )
+    needed = "finite values"
+    if np.isfinite(model.slope + model.curvature):
+        needed = "a slope and upward curvature"
     checks.warn(f"sigma0={AUTO!r} needs {needed} at steps of {_STEP} around x0: {_USUAL} is taken")
     return _USUAL
 
 
 def _result(opt: Optimizer, history: list[Generation]) -> OptimizeResult:
     """Return the result, with the history as a `Generation` of arrays."""
-    columns: Any = (
-        np.array([getattr(row, name) for row in history]) for name in Generation._fields
-    )
+    columns: Any = []
+    for name in Generation._fields:
+        columns.append(np.array([getattr(row, name) for row in history]))
     return OptimizeResult(opt.result, history=Generation(*columns))  # type: ignore[call-arg]  # as `Optimizer.result`
 
 
 def _by_its_signature(callback: Callable[..., Any]) -> Callable[[OptimizeResult], Any]:
-    """Return scipy's kind of callback as a function of a result; a TypeError where it does not take
-    one argument.
-    """
+    """Return scipy's kind of callback as a function of a result; it has to take one argument."""
     if not callable(callback):
         raise TypeError(f"callback must be callable, got {checks.shown(callback)}")
     by_name = False
     try:
         signature = inspect.signature(callback)
         by_name = "intermediate_result" in signature.parameters
-        signature.bind(intermediate_result=None) if by_name else signature.bind(None)
+        if by_name:
+            signature.bind(intermediate_result=None)
+        else:
+            signature.bind(None)
     except TypeError as error:
         raise TypeError(
             f"callback must take one argument, got {checks.shown(callback)}: {error}"
         ) from None
     except ValueError:  # some that are not written in Python have no signature
         pass
-    return lambda result: callback(intermediate_result=result) if by_name else callback(result.x)
+    if by_name:
+        return lambda result: callback(intermediate_result=result)
+    return lambda result: callback(result.x)

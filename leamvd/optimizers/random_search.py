@@ -24,12 +24,12 @@ class RandomSearch(Optimizer):
     def _sample(self) -> Floats:
         X = np.empty((self.population_size, self.n_var), self.dtype)
         # LEA-MVD's first population of the same seed is another draw
-        key = random_streams.child(self.seed, random_streams.RANDOM_SEARCH).generate_state(
-            1, np.uint64
-        )[0]
-        limits = sampling.LIMITS.index("clip" if self._low.size else "first")
+        stream = random_streams.child(self.seed, random_streams.RANDOM_SEARCH)
+        key = stream.generate_state(1, np.uint64)[0]
+        limits = "clip" if self._low.size else "first"
         off = sampling.PERTURBATIONS.index("off")
-        place = sampling.Place(key, self.generation + 1, off, limits, 0.0)
+        index = sampling.LIMITS.index(limits)
+        place = sampling.Place(key, self.generation + 1, off, index, 0.0)
         sampling.initialize(X, self._x0, self.sigma0, self._low, self._high, place)
         return X
 

@@ -13,7 +13,21 @@ def _item(default: Any, item: str, doc: str) -> Any:
     return dataclasses.field(default=default, metadata={"item": item, "doc": doc})
 
 
-PRESETS = ("default", "printed", "x0-excluded", "recommended")  # readings that have a name
+# named readings
+_CHANGES: dict[str, dict[str, Any]] = {
+    "default": {},
+    "printed": {
+        "shift": "printed",
+        "projections": "repeated",
+        "elites": "reevaluate",
+        "limits": "first",
+        "x0_in_population": False,
+        "perturbation": "column",
+    },
+    "x0-excluded": {"x0_in_population": False},
+    "recommended": {"population_size": 8, "reset": "off", "perturbation": "added"},
+}
+PRESETS = tuple(_CHANGES)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -139,27 +153,9 @@ class Reading:
     descent: Literal["orthogonal", "free", "off"] = _item("orthogonal", "C11", "C_ani next to P")
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self,
-            "population_size",
-            checks.count("population_size", self.population_size, at_least=2),
-        )
-        if self.n_gen is not None:
-            object.__setattr__(self, "n_gen", checks.count("n_gen", self.n_gen, at_least=1))
-        object.__setattr__(self, "exponent", checks.real("exponent", self.exponent, at_least=0))
-        share = checks.real("perturbation_share", self.perturbation_share, above=0, at_most=1)
-        object.__setattr__(self, "perturbation_share", share)
-        if self.reset not in ("initial", "off"):
-            object.__setattr__(
-                self, "reset", checks.real("reset, if not 'initial' or 'off',", self.reset, above=0)
-            )
-        numbers = ("population_size", "n_gen", "exponent", "reset", "perturbation_share")
         for field in dataclasses.fields(self):
-            if field.name not in numbers:
-                options = (True, False) if field.type is bool else get_args(field.type)
-                object.__setattr__(
-                    self, field.name, checks.choice(field.name, getattr(self, field.name), options)
-                )
+            value = _checked(field, getattr(self, field.name))
+            object.__setattr__(self, field.name, value)
 
     def complete(self) -> Self:
         """Return the reading with what acts where it leaves `n_gen` or `limits` open: 30
@@ -178,14 +174,7 @@ class Reading:
         for each dimension). It writes R15, so that limits shape the first population alone in
         `leamvd.minimize`, too; of R3 the text prints both numbers.
         """
-        return cls(
-            shift="printed",
-            projections="repeated",
-            elites="reevaluate",
-            limits="first",
-            x0_in_population=False,
-            perturbation="column",
-        )
+        return cls(**_CHANGES["printed"])
 
     @classmethod
     def recommended(cls) -> Self:
@@ -198,7 +187,7 @@ class Reading:
         nearer end. With as many generations it makes a fifth of the default's evaluations: give
         `n_gen`, or `max_nfev` to `leamvd.minimize`.
         """
-        return cls(population_size=8, reset="off", perturbation="added")
+        return cls(**_CHANGES["recommended"])
 
     @classmethod
     def named(cls, name: str, base: Self | None = None) -> Self:
@@ -207,22 +196,38 @@ class Reading:
         "x0-excluded" is the default except for R16: the start solution is not in the first
         population. With `base`, it is `base` changed in what the preset changes of the default.
         """
-        checks.choice("reading", name, PRESETS)
-        presets = {"printed": cls.printed, "recommended": cls.recommended}
-        preset = presets[name]() if name in presets else cls(x0_in_population=name == "default")
-        return dataclasses.replace(
-            base or cls(), **dict(vars(preset).items() - vars(cls()).items())
-        )
+        changes = _CHANGES[checks.choice("reading", name, PRESETS)]
+        return dataclasses.replace(base or cls(), **changes)
 
     def __str__(self) -> str:
         """Return a table: row, field, the value that acts, and a star where the field is not left
         at its default.
         """
         acting = self.complete()
-        return "\n".join(
-            f"{item:>3}  {f.name:<19}{getattr(acting, f.name)!s:<12}"
-            f"{'*' if getattr(self, f.name) != f.default else ' '} {f.metadata['doc']}"
-            for item in [*(f"R{i}" for i in range(1, 20)), "C11"]
-            for f in dataclasses.fields(self)
-            if f.metadata["item"] == item
-        )
+        lines = []
+        for item in [*(f"R{i}" for i in range(1, 20)), "C11"]:
+            for f in dataclasses.fields(self):
+                if f.metadata["item"] == item:
+                    star = " " if getattr(self, f.name) == f.default else "*"
+                    value = f"{getattr(acting, f.name)!s:<12}{star}"
+                    lines.append(f"{item:>3}  {f.name:<19}{value} {f.metadata['doc']}")
+        return "\n".join(lines)
+
+
+def _checked(field: dataclasses.Field[Any], value: Any) -> Any:
+    """Return a field's value, checked."""
+    name = field.name
+    if name == "population_size":
+        return checks.count(name, value, at_least=2)
+    if name == "n_gen":
+        return None if value is None else checks.count(name, value, at_least=1)
+    if name == "exponent":
+        return checks.real(name, value, at_least=0)
+    if name == "perturbation_share":
+        return checks.real(name, value, above=0, at_most=1)
+    if name == "reset":
+        if value in ("initial", "off"):
+            return value
+        return checks.real("reset, if not 'initial' or 'off',", value, above=0)
+    options = (True, False) if field.type is bool else get_args(field.type)
+    return checks.choice(name, value, options)
