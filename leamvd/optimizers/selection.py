@@ -79,8 +79,10 @@ def mean_and_std(population: ArrayLike, weights: ArrayLike) -> tuple[Floats, Flo
     given = np.asarray(population)
     X = checks.array("population", given, shape=(None, None), dtype=checks.precision(given))
     G = checks.array("weights", weights, shape=(len(X),), dtype=X.dtype)
-    mean, std = np.empty(X.shape[1], X.dtype), np.empty(X.shape[1], X.dtype)
-    mean_std_columns(X, np.arange(len(X)), G, 0, X.shape[1], mean, std)
+    n = X.shape[1]
+    mean = np.empty(n, X.dtype)
+    std = np.empty(n, X.dtype)
+    mean_std_columns(X, np.arange(len(X)), G, 0, n, mean, std)
     return mean, std
 
 
@@ -93,13 +95,18 @@ def mean_std_columns(
     Four rows at a time, added one after the other: the sums are loaded and stored a fourth as
     often.
     """
-    mu, variance, fours = mean[start:stop], std[start:stop], order.size // 4 * 4
+    mu = mean[start:stop]
+    variance = std[start:stop]
+    fours = order.size // 4 * 4
     mu[:] = 0
     variance[:] = 0
     for k in range(0, fours, 4):
         x0, x1, x2, x3 = _rows(X, order, k, start, stop)
         for i in range(mu.size):
-            mu[i] = mu[i] + G[k] * x0[i] + G[k + 1] * x1[i] + G[k + 2] * x2[i] + G[k + 3] * x3[i]
+            total = mu[i] + G[k] * x0[i]
+            total += G[k + 1] * x1[i]
+            total += G[k + 2] * x2[i]
+            mu[i] = total + G[k + 3] * x3[i]
     for k in range(fours, order.size):
         x = X[order[k], start:stop]
         for i in range(mu.size):
@@ -107,18 +114,19 @@ def mean_std_columns(
     for k in range(0, fours, 4):
         x0, x1, x2, x3 = _rows(X, order, k, start, stop)
         for i in range(mu.size):
-            d0, d1, d2, d3 = x0[i] - mu[i], x1[i] - mu[i], x2[i] - mu[i], x3[i] - mu[i]
-            variance[i] = (
-                variance[i]
-                + G[k] * d0 * d0
-                + G[k + 1] * d1 * d1
-                + G[k + 2] * d2 * d2
-                + G[k + 3] * d3 * d3
-            )
+            d0 = x0[i] - mu[i]
+            d1 = x1[i] - mu[i]
+            d2 = x2[i] - mu[i]
+            d3 = x3[i] - mu[i]
+            total = variance[i] + G[k] * d0 * d0
+            total += G[k + 1] * d1 * d1
+            total += G[k + 2] * d2 * d2
+            variance[i] = total + G[k + 3] * d3 * d3
     for k in range(fours, order.size):
         x = X[order[k], start:stop]
         for i in range(mu.size):
-            variance[i] += G[k] * (x[i] - mu[i]) * (x[i] - mu[i])
+            d = x[i] - mu[i]
+            variance[i] += G[k] * d * d
     for i in range(variance.size):
         variance[i] = np.sqrt(variance[i])
 
@@ -127,5 +135,8 @@ def mean_std_columns(
 def _rows(
     X: Floats, order: Integers, k: int, start: int, stop: int
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    a, b, c, d = order[k], order[k + 1], order[k + 2], order[k + 3]
-    return X[a, start:stop], X[b, start:stop], X[c, start:stop], X[d, start:stop]
+    x0 = X[order[k], start:stop]
+    x1 = X[order[k + 1], start:stop]
+    x2 = X[order[k + 2], start:stop]
+    x3 = X[order[k + 3], start:stop]
+    return x0, x1, x2, x3
