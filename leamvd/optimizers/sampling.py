@@ -66,7 +66,7 @@ class Perturbation(NamedTuple):
 @kernel()
 def perturbation() -> Perturbation:
     """Return the working memory of `perturb`."""
-    words = np.empty((4, _RUN), np.uint32)
+    words: Words = np.empty((4, _RUN), np.uint32)
     return Perturbation(words, np.empty((2, _RUN), np.int64), np.empty((2, _RUN)))
 
 
