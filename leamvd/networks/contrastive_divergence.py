@@ -15,7 +15,7 @@ networks". AISTATS.
 import dataclasses
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal
 
 import numpy as np
@@ -148,23 +148,25 @@ class ContrastiveDivergence:
         **fields: Any,
     ) -> None:
         self._settings = settings = dataclasses.replace(settings or CDSettings(), **fields)
-        dtype = None if dtype is None else checks.floating("dtype", dtype)
+        if dtype is not None:
+            dtype = checks.floating("dtype", dtype)
         self._V = images("V", V, dtype, unit_interval=unit_interval)
-        n_visible, precision = self._V.shape[1], self._V.dtype
+        n_visible = self._V.shape[1]
+        precision = self._V.dtype
         n_hidden = checks.integer(
             "n_hidden", n_hidden, at_least=1, at_most=random_streams.MAX_COLUMNS
         )
         self._batch_size = min(settings.batch_size, len(self._V))
-        seed = None if seed is None else checks.integer("seed", seed, at_least=0)
+        if seed is not None:
+            seed = checks.integer("seed", seed, at_least=0)
         self._rng = np.random.Generator(np.random.PCG64(seed))
-        shape = n_visible, n_hidden
         scale = settings.weight_scale
         if settings.initial_weights == "glorot":
             scale *= np.sqrt(6 / (n_visible + n_hidden))
         if settings.initial_weights == "normal":
-            W = self._rng.normal(0, scale, shape)
+            W = self._rng.normal(0, scale, (n_visible, n_hidden))
         else:
-            W = self._rng.uniform(-scale, scale, shape)
+            W = self._rng.uniform(-scale, scale, (n_visible, n_hidden))
         b = np.zeros(n_visible)
         if settings.visible_biases == "data":
             b = logit(self._V.mean(axis=0, dtype=np.float64).clip(0.001, 0.999))
@@ -195,7 +197,8 @@ class ContrastiveDivergence:
                 f"V must have {len(self._rbm.b)} columns, and an epoch must have ended"
             )
         chains = self._bits if self._settings.persistent else self._bits[:0]
-        self._V, self._settings = V, settings or self._settings
+        self._V = V
+        self._settings = settings or self._settings
         self._batch_size = min(self._settings.batch_size, len(self._V))
         self._bits = np.pad(chains, ((0, max(0, self._batch_size - len(chains))), (0, 0)))
 
@@ -228,12 +231,10 @@ class ContrastiveDivergence:
             if self.n_epochs < settings.momentum_epochs
             else settings.final_momentum
         )
-        threaded = self._rbm.W.size >= _LARGE and thread_count(None) > 1
-        with (
-            one_blas_thread(),
-            workers(1) if threaded else nullcontext() as pool,
-            np.errstate(all="ignore"),
-        ):
+        second: AbstractContextManager[ThreadPoolExecutor | None] = nullcontext()
+        if self._rbm.W.size >= _LARGE and thread_count(None) > 1:
+            second = workers(1)
+        with one_blas_thread(), second as pool, np.errstate(all="ignore"):
             while self._left.size and n_batches:
                 batch, self._left = np.split(self._left, [self._batch_size])
                 self._update(batch, momentum, scratch, pool)
@@ -277,16 +278,20 @@ class ContrastiveDivergence:
         scratch: list[Array],
         pool: ThreadPoolExecutor | None,
     ) -> None:
-        n, (W, b, c), settings = len(batch), self._rbm, self._settings
-        visible, hidden, statistic = scratch[0][: 2 * n], scratch[1][: 2 * n], scratch[2]
-        data, model, p_data, p_model = visible[:n], visible[n:], hidden[:n], hidden[n:]
+        n = len(batch)
+        W, b, c = self._rbm
+        settings = self._settings
+        visible = scratch[0][: 2 * n]
+        hidden = scratch[1][: 2 * n]
+        data = visible[:n]
+        model = visible[n:]
+        p_data = hidden[:n]
+        p_model = hidden[n:]
         np.take(self._V, batch, axis=0, out=data, mode="clip")  # any other mode goes through a copy
         _activate(data, W, c, p_data, pool)
-        bits = (
-            self._bits[:n]
-            if settings.persistent
-            else sample_bits(p_data, self._rng, self._bits[:n])
-        )
+        bits = self._bits[:n]
+        if not settings.persistent:
+            sample_bits(p_data, self._rng, bits)
         for _ in range(settings.cd_steps - 1):
             _activate(bits, W.T, b, model, pool)
             _activate(sample_bits(model, self._rng), W, c, p_model, pool)
@@ -301,26 +306,17 @@ class ContrastiveDivergence:
         # both statistics.
         np.negative(p_model, out=p_model)
         # rate/n turns sums into means; in the arrays' own dtype, so that float32 is not widened
-        momentum, rate, shrink, none = np.array(
-            [
-                momentum,
-                settings.learning_rate / n,
-                settings.learning_rate * settings.weight_decay,
-                0.0,
-            ],
-            W.dtype,
-        )
+        real = W.dtype.type
+        momentum = real(momentum)
+        rate = real(settings.learning_rate / n)
+        shrink = real(settings.learning_rate * settings.weight_decay)
+        none = real(0)
 
         def learn(rows: slice) -> None:
-            difference = np.matmul(visible[:, rows].T, hidden, out=statistic[rows])
-            _ascend(
-                W[rows].reshape(-1),
-                self._step.W[rows].reshape(-1),
-                difference.reshape(-1),
-                momentum,
-                rate,
-                shrink,
-            )
+            difference = np.matmul(visible[:, rows].T, hidden, out=scratch[2][rows])
+            weights = W[rows].reshape(-1)
+            step = self._step.W[rows].reshape(-1)
+            _ascend(weights, step, difference.reshape(-1), momentum, rate, shrink)
 
         _in_parts(learn, len(b), W.size, pool)
         signs = np.repeat(np.array([1, -1], W.dtype), n)
@@ -360,5 +356,6 @@ def _ascend(
     parameter + D.
     """
     for i in range(len(parameter)):
-        step[i] = momentum * step[i] + rate * difference[i] - shrink * parameter[i]
+        rise = momentum * step[i] + rate * difference[i]
+        step[i] = rise - shrink * parameter[i]
         parameter[i] += step[i]

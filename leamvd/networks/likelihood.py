@@ -60,7 +60,7 @@ def log_weights(
     and reach the RBM in `n_temperatures` equally long steps.
     """
     rbm.check()
-    W, b, c = (p.astype(np.float64) for p in rbm)
+    W, b, c = rbm._double()
     a = checks.array("base", base, shape=(len(b),), dtype=np.float64)
     n_chains = checks.integer("n_chains", n_chains, at_least=1)
     betas = np.linspace(0, 1, checks.integer("n_temperatures", n_temperatures, at_least=1) + 1)
@@ -87,7 +87,7 @@ def estimate(rbm: RBMParameters, V: ArrayLike, log_w: Array) -> LogLikelihood:
     log_w = checks.array("log_w", log_w, shape=(None,), dtype=np.float64)
     if len(log_w) < 2:
         raise ValueError(f"log_w must be of two chains or more, got {len(log_w)}")
-    double = RBMParameters(*(p.astype(np.float64) for p in rbm))
     log_z = float(logsumexp(log_w) - np.log(len(log_w)))
     error = float(np.exp(log_w - log_z).std(ddof=1) / np.sqrt(len(log_w)))
-    return LogLikelihood(float(-double.free_energy(bits("V", V)).mean()) - log_z, log_z, error)
+    energies = rbm._double().free_energy(bits("V", V))
+    return LogLikelihood(float(-energies.mean()) - log_z, log_z, error)

@@ -53,9 +53,8 @@ def _constants(
     power first.
     """
     numbers = limit, 1 / math.log(2), 1.5 * 2**mantissa, ln2_high, ln2_low, 1
-    return *map(real, numbers), tuple(
-        real(1 / math.factorial(power)) for power in range(degree, -1, -1)
-    )
+    series = [real(1 / math.factorial(power)) for power in range(degree + 1)]
+    return *map(real, numbers), tuple(reversed(series))
 
 
 # ln 2 in two parts: products of the first, of few bits, with k are exact; in double precision both
@@ -69,7 +68,11 @@ _DOUBLE = _constants(np.float64, 708, 52, *_LN2, 13)
 def _expit(x: Any) -> Any:
     single = isinstance(x, np.float32)  # decided when compiled
     limit, log2_e, rounding, ln2_high, ln2_low, one, series = _SINGLE if single else _DOUBLE
-    y = limit if x < -limit else -limit if x > limit else -x  # NaN passes through
+    y = -x  # NaN passes through
+    if x < -limit:
+        y = limit
+    elif x > limit:
+        y = -limit
     rounded = y * log2_e + rounding
     k = rounded - rounding
     r = (y - k * ln2_high) - k * ln2_low
@@ -77,19 +80,20 @@ def _expit(x: Any) -> Any:
     # not by `random_streams._horner`, whose products and sums are rounded apart
     for coefficient in series[1:]:
         p = p * r + coefficient
-    return one / (one + (_times_power_32(p, rounded) if single else _times_power_64(p, rounded)))
+    e = _times_power_32(p, rounded) if single else _times_power_64(p, rounded)
+    return one / (one + e)
 
 
 @kernel()
 def _times_power_32(p: Any, rounded: Any) -> Any:
     """Return 2^k p: the exponents add; all of `rounded` but k is shifted out."""
-    bits = np.int32(np.float32(rounded).view(np.int32) << np.int32(23)) + np.float32(p).view(
-        np.int32
-    )
+    exponent = np.int32(np.float32(rounded).view(np.int32) << np.int32(23))
+    bits = exponent + np.float32(p).view(np.int32)
     return np.int32(bits).view(np.float32)
 
 
 @kernel()
 def _times_power_64(p: Any, rounded: Any) -> Any:
-    bits = (np.float64(rounded).view(np.int64) << np.int64(52)) + np.float64(p).view(np.int64)
+    exponent = np.float64(rounded).view(np.int64) << np.int64(52)
+    bits = exponent + np.float64(p).view(np.int64)
     return np.int64(bits).view(np.float64)

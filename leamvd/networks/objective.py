@@ -23,7 +23,8 @@ BLOCK_SIZE = 1024
 # OpenBLAS multiplies matrices without copying them into its own layout first up to so many
 # multiplications, which makes products of 49 x 30 with 512 images 1.5 times faster than with 1,024;
 # with very few images, calls would cost more.
-_UNPACKED, _LEAST_UNPACKED = 1_000_000, 128
+_UNPACKED = 1_000_000
+_LEAST_UNPACKED = 128
 
 
 class Errors(NamedTuple):
@@ -79,22 +80,24 @@ def reconstruction_errors(
         train_mean = checks.array("train_mean", train_mean, shape=rbm.b.shape, dtype=np.float64)
     seed = checks.integer("seed", seed, at_least=0)
     purpose = random_streams.ERROR_BITS if train_mean is None else random_streams.TEST_ERROR_BITS
-    W, b, c = (np.ascontiguousarray(p, V.dtype) for p in rbm)
+    W = np.ascontiguousarray(rbm.W, V.dtype)
+    b = np.ascontiguousarray(rbm.b, V.dtype)
+    c = np.ascontiguousarray(rbm.c, V.dtype)
 
     def block_errors(start: int) -> tuple[float, float]:
         block = V[start : start + BLOCK_SIZE].T.copy()
-        H, V_hat = (np.empty((units, block.shape[1]), V.dtype) for units in (len(c), len(b)))
+        H = np.empty((len(c), block.shape[1]), V.dtype)
+        V_hat = np.empty_like(block)
+        child = random_streams.child(seed, purpose, start // BLOCK_SIZE)
         with np.errstate(all="ignore"):
             _mean_hidden(W, c, block, H)
             mean_field = _visible_error(W, b, H, block, V_hat)
-            bits = sample_bits(
-                H, np.random.default_rng(random_streams.child(seed, purpose, start // BLOCK_SIZE))
-            )
+            bits = sample_bits(H, np.random.default_rng(child))
             return mean_field, _visible_error(W, b, bits, block, V_hat)
 
     with one_blas_thread():
         parts = in_threads(block_errors, range(0, len(V), BLOCK_SIZE), None)
-    mean_field, sampled = (float(total) for total in np.sum(parts, axis=0))
+    mean_field, sampled = np.sum(parts, axis=0).tolist()
     baseline = constant_baseline(V, train_mean) or math.nan
     return Errors(mean_field, sampled, mean_field / baseline, sampled / baseline)
 
@@ -106,10 +109,10 @@ def constant_baseline(V: ArrayLike, mean: Array | None = None) -> float:
     That image is `mean`, shape (n_visible,), by default their own mean.
     """
     V = images("V", V)
-    mean = V.mean(axis=0, dtype=np.float64) if mean is None else mean
-    return math.fsum(
-        float(((V[i : i + BLOCK_SIZE] - mean) ** 2).sum()) for i in range(0, len(V), BLOCK_SIZE)
-    )
+    if mean is None:
+        mean = V.mean(axis=0, dtype=np.float64)
+    blocks = np.split(V, range(BLOCK_SIZE, len(V), BLOCK_SIZE))
+    return math.fsum(((block - mean) ** 2).sum() for block in blocks)
 
 
 def error_and_gradient(theta: Array, V: Array, n_hidden: int) -> tuple[float, Array]:
@@ -189,7 +192,8 @@ class ReconstructionObjective:
         self.dtype = self.computation.dtype
         size = _block_size(self.n_visible, self.n_hidden)
         # images as columns: long rows keep the vector units busy in small layers too
-        blocks = (V[start : start + size].T.copy() for start in range(0, len(V), size))
+        parts = np.split(V, range(size, len(V), size))
+        blocks = (part.T.copy() for part in parts)
         if backend == "torch":
             self._by_torch = TorchErrors(blocks, self.n_hidden, self.computation)
         else:
@@ -222,8 +226,9 @@ class ReconstructionObjective:
 
         ends = np.linspace(0, len(X), thread_count(None) + 1).astype(int).tolist()
         parts = [slice(*pair) for pair in pairwise(ends)]
+        tasks = product(range(len(self._blocks)), parts)
         with one_blas_thread():
-            in_threads(evaluate, product(range(len(self._blocks)), parts), None)
+            in_threads(evaluate, tasks, None)
         total: NDArray[np.float64] = errors.sum(axis=0)
         return total
 
@@ -233,11 +238,9 @@ def _block_size(n_visible: int, n_hidden: int) -> int:
     packing, if any pays.
     """
     unpacked = _UNPACKED // (n_visible * n_hidden)
-    return (
-        min(1 << unpacked.bit_length() - 1, BLOCK_SIZE)
-        if unpacked >= _LEAST_UNPACKED
-        else BLOCK_SIZE
-    )
+    if unpacked < _LEAST_UNPACKED:
+        return BLOCK_SIZE
+    return min(1 << unpacked.bit_length() - 1, BLOCK_SIZE)
 
 
 @kernel()
@@ -262,9 +265,13 @@ def _population_errors(X: Array, V: Array, n_hidden: int, errors: Array) -> None
     wait for Python.
     """
     n_visible, n_images = V.shape
-    weights, end = n_visible * n_hidden, n_visible * n_hidden + n_visible
-    H, V_hat = np.empty((n_hidden, n_images), V.dtype), np.empty((n_visible, n_images), V.dtype)
+    weights = n_visible * n_hidden
+    end = weights + n_visible
+    H = np.empty((n_hidden, n_images), V.dtype)
+    V_hat = np.empty_like(V)
     for i in range(X.shape[0]):
-        W, b, c = X[i, :weights].reshape(n_visible, n_hidden), X[i, weights:end], X[i, end:]
+        W = X[i, :weights].reshape(n_visible, n_hidden)
+        b = X[i, weights:end]
+        c = X[i, end:]
         _mean_hidden(W, c, V, H)
         errors[i] = _visible_error(W, b, H, V, V_hat)

@@ -90,9 +90,10 @@ class RBMParameters(NamedTuple):
         for name, p in zip(self._fields, self, strict=True):
             if not isinstance(p, np.ndarray) or isinstance(p, np.ma.MaskedArray):
                 raise TypeError(f"{name} must be a plain NumPy array, got {checks.shown(p)}")
-            if p.dtype not in ((np.float32, np.float64) if name == "W" else (self.W.dtype,)):
-                want = "float32 or float64" if name == "W" else f"{self.W.dtype} as W is"
-                raise TypeError(f"{name} must be {want}, got {p.dtype}")
+            if name == "W" and p.dtype not in (np.float32, np.float64):
+                raise TypeError(f"W must be float32 or float64, got {p.dtype}")
+            if p.dtype != self.W.dtype:
+                raise TypeError(f"{name} must be {self.W.dtype} as W is, got {p.dtype}")
         if self.W.ndim != 2:
             raise ValueError(f"W must have shape (n_visible, n_hidden), got {self.W.shape}")
         for name, p, n in zip("bc", self[1:], self.W.shape, strict=True):
@@ -106,18 +107,16 @@ class RBMParameters(NamedTuple):
         (m, n_visible).
         """
         self.check()
-        return _activated(
-            checks.array("V", V, shape=(None, len(self.b)), dtype=self.W.dtype), self.W, self.c
-        )
+        V = checks.array("V", V, shape=(None, len(self.b)), dtype=self.W.dtype)
+        return _activated(V, self.W, self.c)
 
     def visible_given_hidden(self, H: ArrayLike) -> Array:
         """Return P(v = 1 | h) = sigma(b + W h), shape (m, n_visible), for the rows of `H`, shape
         (m, n_hidden).
         """
         self.check()
-        return _activated(
-            checks.array("H", H, shape=(None, len(self.c)), dtype=self.W.dtype), self.W.T, self.b
-        )
+        H = checks.array("H", H, shape=(None, len(self.c)), dtype=self.W.dtype)
+        return _activated(H, self.W.T, self.b)
 
     def sample_hidden(self, V: ArrayLike, rng: np.random.Generator) -> Array:
         """Return bits, 0.0 or 1.0, shape (m, n_hidden): h ~ P(h | v) for each row of `V`."""
@@ -140,7 +139,8 @@ class RBMParameters(NamedTuple):
         self.check()
         V = checks.array("V", V, shape=(None, len(self.b)), dtype=self.W.dtype)
         with one_blas_thread():
-            result: Array = -(V @ self.b) - np.logaddexp(0, V @ self.W + self.c).sum(axis=1)
+            units = np.logaddexp(0, V @ self.W + self.c)
+            result: Array = -(V @ self.b) - units.sum(axis=1)
         return result
 
     def log_partition(self) -> float:
@@ -152,9 +152,9 @@ class RBMParameters(NamedTuple):
             Where both layers have more than 20 units.
         """
         self.check()
-        smaller = (
-            self if len(self.b) <= len(self.c) else RBMParameters(self.W.T, self.c, self.b)
-        )._double()
+        smaller = self._double()
+        if len(self.b) > len(self.c):
+            smaller = RBMParameters(smaller.W.T, smaller.c, smaller.b)
         n_units = len(smaller.b)
         if n_units > _LARGEST_ENUMERATION:
             told = (
@@ -166,7 +166,8 @@ class RBMParameters(NamedTuple):
         for start in range(0, 2**n_units, _STATES_AT_ONCE):
             numbers = np.arange(start, min(start + _STATES_AT_ONCE, 2**n_units))
             states = numbers[:, None] >> np.arange(n_units) & 1
-            log_z = float(np.logaddexp(log_z, logsumexp(-smaller.free_energy(states))))
+            more = logsumexp(-smaller.free_energy(states))
+            log_z = float(np.logaddexp(log_z, more))
         return log_z
 
     def log_likelihood(self, V: ArrayLike) -> float:
@@ -196,9 +197,9 @@ def images(
     Numbers outside [0, 1] are refused, unless `unit_interval` is false: then they need only be
     finite.
     """
-    V = checks.array(
-        name, V, shape=(None, None), dtype=checks.precision(V) if dtype is None else dtype
-    )
+    if dtype is None:
+        dtype = checks.precision(V)
+    V = checks.array(name, V, shape=(None, None), dtype=dtype)
     if V.size == 0:
         raise ValueError(
             f"{name} must hold at least one image of at least one pixel, got shape {V.shape}"
@@ -211,8 +212,9 @@ def images(
 def bits(name: str, V: ArrayLike) -> Array:
     """Return `V` as `images` does, if each number is 0 or 1: others have no probability."""
     V = images(name, V, unit_interval=False)
-    if not (right := (V == 0) | (V == 1)).all():
-        where = tuple(np.argwhere(~right)[0].tolist())
+    wrong = np.argwhere((V != 0) & (V != 1))
+    if len(wrong):
+        where = tuple(wrong[0].tolist())
         raise ValueError(
             f"{name} must be 0 or 1, got {V[where]} at index {where}: draw bits of gray levels"
             " first"

@@ -39,7 +39,8 @@ class Computation(NamedTuple):
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of everything but the products' factors: bfloat16 is only ever multiplied."""
-        return np.dtype("float64" if self.precision == "float64" else "float32")
+        name = "float64" if self.precision == "float64" else "float32"
+        return np.dtype(name)
 
 
 def computation(
@@ -94,7 +95,10 @@ def _device(name: str | None) -> str:
     devices = import_torch().cuda.device_count()
     if name is None:
         return "cuda" if devices else "cpu"
-    known = ["cpu", *(["cuda"] if devices else []), *(f"cuda:{i}" for i in range(devices))]
+    known = ["cpu"]
+    if devices:
+        known.append("cuda")
+    known += [f"cuda:{i}" for i in range(devices)]
     if name not in known:
         raise ValueError(
             f"device must be one that torch finds here, {', '.join(map(repr, known))}, got {name!r}"
@@ -149,7 +153,9 @@ class TorchErrors:
             W, b, c = population.split([n_visible * n_hidden, n_visible, n_hidden], dim=1)
             W = W.unflatten(1, self._shape).to(self._factor)
             for part in torch.arange(len(population), device=self._device).split(self._at_once):
-                W_part, b_part, c_part = W[part], b[part, :, None], c[part, :, None]
+                W_part = W[part]
+                b_part = b[part, :, None]
+                c_part = c[part, :, None]
                 for V in self._blocks:
                     H = (W_part.mT @ V.to(self._factor)).to(V.dtype).add_(c_part).sigmoid_()
                     V_hat = (W_part @ H.to(self._factor)).to(V.dtype).add_(b_part).sigmoid_()
