@@ -68,66 +68,95 @@ PROFILES = {
 
 # ---- settings of the recommended reading
 
-SEPARABLE = tuple(f"sep-cma-es:population_size={size}" for size in (6, 8, 12, 16, 24, 48))
+SEPARABLE = (
+    "sep-cma-es:population_size=6",
+    "sep-cma-es:population_size=8",
+    "sep-cma-es:population_size=12",
+    "sep-cma-es:population_size=16",
+    "sep-cma-es:population_size=24",
+    "sep-cma-es:population_size=48",
+)
+_GRID = tuple(product((8, 12, 24), (1.5, 3, 5), (1, "initial", "off")))
+
+
 CANDIDATES = tuple(
     f"lea-mvd:population_size={size}+exponent={exponent}+reset={reset}"
-    for size, exponent, reset in product((8, 12, 24), (1.5, 3, 5), (1, "initial", "off"))
+    for size, exponent, reset in _GRID
 )
 
 
 def _on(
-    names: Sequence[str], marks: Mapping[int, tuple[float, ...]]
+    kind: type[Function], names: Sequence[str], marks: Mapping[int, tuple[float, ...]]
 ) -> dict[Any, tuple[float, ...]]:
-    return {Function(name, n_var): at for n_var, at in marks.items() for name in names}
+    return {kind(name, n_var): at for n_var, at in marks.items() for name in names}
+
+
+_CHOSEN_ON = ("ellipsoid", "rosenbrock", "ackley")
+
+
+_CHOSEN_AT: dict[int, tuple[float, ...]] = {100: (1, 10, 100), 1_000: (1, 10)}
+
+
+_DIGITS = FirstRBM("RBM 1", Images(dataset="digits"), 30)
 
 
 DEVELOPMENT = Comparison(
     problems={
-        **_on(
-            ("ellipsoid", "rosenbrock", "ackley"), {100: (1, 10, 100), 1_000: (1, 10), 10_000: (1,)}
-        ),
-        FirstRBM("RBM 1", Images(dataset="digits"), 30): (1, 10),
+        **_on(Function, _CHOSEN_ON, _CHOSEN_AT),
+        **_on(Function, _CHOSEN_ON, {10_000: (1,)}),
+        _DIGITS: (1, 10),
     },
     methods=CANDIDATES + SEPARABLE,
     seeds=(0, 1, 2),
 )
+_JUDGED_ON: dict[Any, tuple[float, ...]] = {
+    **_on(Function, ("sphere", "rastrigin"), {100: MARKS, 1_000: MARKS[:5], 10_000: MARKS[:2]}),
+    **_on(
+        Function,
+        [f"{BBOB}{number}" for number in (8, 10, 12, 15, 17, 24)],
+        {160: MARKS, 640: MARKS[:5]},
+    ),
+    FirstRBM("RBM 1", Images(dataset="mnist", n_images=10_000), 30): MARKS[:3],
+    FirstRBM("RBM 1, 28×28", Images(dataset="mnist", side=28, n_images=1_000), 500): (
+        0.001,
+        0.0025,
+    ),
+}
+
+
 JUDGED = Comparison(  # on problems that nothing was chosen on
-    problems={
-        **_on(("sphere", "rastrigin"), {100: MARKS, 1_000: MARKS[:5], 10_000: MARKS[:2]}),
-        **_on(
-            [f"{BBOB}{number}" for number in (8, 10, 12, 15, 17, 24)], {160: MARKS, 640: MARKS[:5]}
-        ),
-        FirstRBM("RBM 1", Images(dataset="mnist", n_images=10_000), 30): MARKS[:3],
-        FirstRBM("RBM 1, 28×28", Images(dataset="mnist", side=28, n_images=1_000), 500): (
-            0.001,
-            0.0025,
-        ),
-    },
+    problems=_JUDGED_ON,
     # the best of the candidates
-    methods=(FORMER, "lea-mvd", "lea-mvd:printed", *SEPARABLE[3:5], "random"),
+    methods=(
+        FORMER,
+        "lea-mvd",
+        "lea-mvd:printed",
+        "sep-cma-es:population_size=16",
+        "sep-cma-es:population_size=24",
+        "random",
+    ),
     seeds=(0, 1, 2, 3, 4),
 )
 LAST_STEPS = "entry", "off", "added"
+_GRID_AGAIN = tuple(product((8, 12, 24), LAST_STEPS, ("initial", "off")))
 AGAIN = Comparison(  # and the last step of a generation
     problems={
-        **{on: at for on, at in DEVELOPMENT.problems.items() if on.n_var < 10_000},
-        **{
-            Moved(on.name, on.n_var): at
-            for on, at in DEVELOPMENT.problems.items()
-            if on.n_var in (100, 1_000)
-        },
+        **_on(Function, _CHOSEN_ON, _CHOSEN_AT),
+        _DIGITS: (1, 10),
+        **_on(Moved, _CHOSEN_ON, _CHOSEN_AT),
     },
     methods=tuple(
         f"lea-mvd:population_size={size}+reset={reset}+perturbation={last}"
-        for size, last, reset in product((8, 12, 24), LAST_STEPS, ("initial", "off"))
+        for size, last, reset in _GRID_AGAIN
     ),
     seeds=(0, 1, 2, 3, 4),
 )
 WITHOUT = Settings(  # the networks, without the factors of R17
-    methods=tuple(
-        f"{method}perturbation={last}"
-        for method in ("lea-mvd:", f"{FORMER}+")
-        for last in LAST_STEPS[1:]
+    methods=(
+        "lea-mvd:perturbation=off",
+        "lea-mvd:perturbation=added",
+        f"{FORMER}+perturbation=off",
+        f"{FORMER}+perturbation=added",
     )
 )
 JUDGED_NETWORK = Settings(
@@ -161,10 +190,8 @@ def images() -> Dataset:
     same for all seeds.
     """
     data = load("digits", side=8)
-    V, labels = (
-        np.concatenate([data.train, data.test]),
-        np.concatenate([data.train_labels, data.test_labels]),
-    )
+    V = np.concatenate([data.train, data.test])
+    labels = np.concatenate([data.train_labels, data.test_labels])
     test, train = np.split(np.random.default_rng(0).permutation(len(V)), [500])
     return data._replace(
         train=V[train], train_labels=labels[train], test=V[test], test_labels=labels[test]
@@ -181,16 +208,16 @@ class CrossEntropy:
     def __init__(
         self, V: np.ndarray, labels: np.ndarray, hidden: Sequence[str], width: int = Settings.width
     ) -> None:
-        self.V, self.labels = V.T.copy(), labels  # long rows keep the vector units busy
-        self.hidden, self.sizes = (
-            hidden,
-            (V.shape[1], *[width] * len(hidden), int(labels.max()) + 1),
-        )
+        self.V = V.T.copy()  # long rows keep the vector units busy
+        self.labels = labels
+        self.hidden = hidden
+        self.sizes = (V.shape[1], *[width] * len(hidden), int(labels.max()) + 1)
         self.n_var = sum((n_in + 1) * n_out for n_in, n_out in pairwise(self.sizes))
 
     def start(self, seed: int) -> np.ndarray:
         """Return Glorot's uniform random weights, shape (n_var,), with biases of zero."""
-        rng, parts = np.random.default_rng(seed), []
+        rng = np.random.default_rng(seed)
+        parts = []
         for n_in, n_out in pairwise(self.sizes):
             limit = np.sqrt(6 / (n_in + n_out))
             parts += [rng.uniform(-limit, limit, n_in * n_out), np.zeros(n_out)]
@@ -200,13 +227,15 @@ class CrossEntropy:
         """Return the outputs before the softmax, shape (m, classes, images), of the rows of `X`,
         shape (m, n_var).
         """
-        X, A = X.astype(self.V.dtype), self.V
+        X = X.astype(self.V.dtype)
+        A = self.V
         with one_blas_thread():
             for layer, (n_in, n_out) in enumerate(pairwise(self.sizes)):
                 W, b, X = np.split(X, [n_in * n_out, (n_in + 1) * n_out], axis=1)
                 A = W.reshape(-1, n_in, n_out).transpose(0, 2, 1) @ A
                 A += b[:, :, None]
-                A = ACTIVATIONS[self.hidden[layer]](A) if layer < len(self.hidden) else A
+                if layer < len(self.hidden):
+                    A = ACTIVATIONS[self.hidden[layer]](A)
         return A
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
@@ -227,19 +256,19 @@ def learn(network: str, method: str, seed: int, budget: int, width: int) -> Resu
     """Return loss and errors of a network before and after its training, by
     search or by gradients.
     """
-    data, hidden = images(), NETWORKS[network]
+    data = images()
+    hidden = NETWORKS[network]
     train = CrossEntropy(data.train, data.train_labels, hidden, width)
     test = CrossEntropy(data.test, data.test_labels, hidden, width)
-    x, evaluations = (
-        by_gradients(train, seed) if method == MLP else by_search(train, method, seed, budget)
-    )
-    ends = ((0, train.start(seed), 0.0), (budget, x, evaluations))
-    rows = [
-        (mark, n, float(train(x[None])[0]), train.wrong(x), test.wrong(x)) for mark, x, n in ends
-    ]
-    return Result(
-        pd.DataFrame(rows, columns=["mark", "evaluations", "loss", "train_error", "test_error"])
-    )
+    if method == MLP:
+        trained, evaluations = by_gradients(train, seed)
+    else:
+        trained, evaluations = by_search(train, method, seed, budget)
+    rows = []
+    for mark, x, n in ((0, train.start(seed), 0.0), (budget, trained, evaluations)):
+        rows.append((mark, n, float(train(x[None])[0]), train.wrong(x), test.wrong(x)))
+    columns = ["mark", "evaluations", "loss", "train_error", "test_error"]
+    return Result(pd.DataFrame(rows, columns=columns))
 
 
 def by_search(
@@ -248,12 +277,17 @@ def by_search(
     """Return the best weights that `minimize` finds, by the same call whatever the network is, and
     the evaluations.
     """
-    parsed, x0 = Method.parse(method), objective.start(seed)
-    options = parsed.training(Training(dtype="float64")).options(
-        parsed.trainer, parsed.reading(Reading(n_gen=budget))
-    )
+    parsed = Method.parse(method)
+    training = parsed.training(Training(dtype="float64"))
+    options = training.options(parsed.trainer, parsed.reading(Reading(n_gen=budget)))
     end: Any = minimize(
-        objective, x0, vectorized=True, method=parsed.trainer, max_nfev=budget, seed=seed, **options
+        objective,
+        objective.start(seed),
+        vectorized=True,
+        method=parsed.trainer,
+        max_nfev=budget,
+        seed=seed,
+        **options,
     )
     return end.x, float(end.nfev)
 
@@ -268,10 +302,10 @@ def by_gradients(objective: CrossEntropy, seed: int) -> tuple[np.ndarray, float]
         objective.sizes[1:-1], activation=objective.hidden[0], alpha=0, random_state=seed
     )
     fitted(model, objective.V.T, objective.labels)
-    layers = zip(model.coefs_, model.intercepts_, strict=True)
-    return np.concatenate([part.ravel() for layer in layers for part in layer]), float(
-        model.n_iter_
-    )
+    parts = []
+    for W, b in zip(model.coefs_, model.intercepts_, strict=True):
+        parts += [W.ravel(), b]
+    return np.concatenate(parts), float(model.n_iter_)
 
 
 def plan(settings: Settings, *, gradients: bool = True) -> Plan:
@@ -280,11 +314,12 @@ def plan(settings: Settings, *, gradients: bool = True) -> Plan:
     """
     calls = {}
     for network, seed in product(settings.networks, settings.seeds):
-        by_them = [MLP] if gradients and set(NETWORKS[network]) <= {"relu", "tanh"} else []
-        for method in (*settings.methods, *by_them):
-            calls[network, method, seed] = delayed(learn)(
-                network, method, seed, settings.budget, settings.width
-            )
+        methods = settings.methods
+        if gradients and set(NETWORKS[network]) <= {"relu", "tanh"}:
+            methods = (*methods, MLP)
+        for method in methods:
+            run = network, method, seed
+            calls[run] = delayed(learn)(*run, settings.budget, settings.width)
     return {"runs": (["network", "method", "seed"], calls)}
 
 
@@ -308,12 +343,11 @@ def judged() -> pd.DataFrame:
 
     Its own are of a later run than those of other methods.
     """
-    pairs = ("preset_judged", "preset_again"), ("preset_networks", "preset_again_network")
-    runs, networks = (pd.concat(map(read_recorded, names)) for names in pairs)
-    network = networks[(networks["mark"] > 0) & (networks["method"] != MLP)].rename(
-        columns={"loss": "best"}
-    )
-    both = pd.concat([runs, network.assign(problem="network, 19,210 weights")])
+    names = ("preset_networks", "preset_again_network")
+    networks = pd.concat(map(read_recorded, names))
+    networks = networks[(networks["mark"] > 0) & (networks["method"] != MLP)]
+    networks = networks.rename(columns={"loss": "best"}).assign(problem="network, 19,210 weights")
+    both = pd.concat([read_recorded("preset_judged"), read_recorded("preset_again"), networks])
     both = both[both["method"] != FORMER]
     return both.assign(problem=both["problem"].str.replace(BBOB, "BBOB F"))
 
@@ -333,11 +367,9 @@ def learns(runs: pd.DataFrame) -> dict[str, Effect]:
     """
     tests = {}
     for network, run in runs[runs["method"] == "lea-mvd"].groupby("network", sort=False):
-        start, end = (
-            run[run["mark"] == mark].set_index("seed")["test_error"]
-            for mark in sorted(run["mark"].unique())
-        )
-        tests[str(network)] = paired(end, start, upper=0.5)
+        first, last = sorted(run["mark"].unique())
+        errors = run.set_index(["mark", "seed"])["test_error"]
+        tests[str(network)] = paired(errors[last], errors[first], upper=0.5)
     return tests
 
 
@@ -347,13 +379,10 @@ def scores(table: pd.DataFrame) -> pd.Series:
     A score is the ratio of the best value to its geometric mean over all methods, in the geometric
     mean over problems, marks and seeds: below 1 a method is better than most.
     """
-    logs = (
-        np.log(table["best"])
-        .groupby([table[name] for name in ("method", "problem", "mark")])
-        .mean()
-        .unstack(0)
-    )
-    return np.exp(logs.sub(logs.mean(axis=1), axis=0).mean()).sort_values().rename("score")
+    groups = np.log(table["best"]).groupby([table["method"], table["problem"], table["mark"]])
+    logs = groups.mean().unstack("method")
+    relative = logs.sub(logs.mean(axis=1), axis=0).mean()
+    return np.exp(relative).sort_values().rename("score")
 
 
 # ---- figures
@@ -363,14 +392,11 @@ EDGES = 0.03, 60.0  # of a figure: beyond them lie only searches that are far be
 
 def _look(method: str) -> dict[str, Any]:
     """Return the look of a method's markers, which are open where it has settings of its own."""
-    look = method_look(method) if method != MLP else {"color": BLUE}
-    marker = {
-        "marker": MARKERS[trainer_of(method)],
-        "markersize": 5,
-        "linestyle": "",
-        "label": named(method),
-    }
-    return look | marker | {"fillstyle": "none" if ":" in method else "full"}
+    look: dict[str, Any] = {"markersize": 5, "linestyle": "", "label": named(method)}
+    look["color"] = BLUE if method == MLP else method_look(method)["color"]
+    look["marker"] = MARKERS[trainer_of(method)]
+    look["fillstyle"] = "none" if ":" in method else "full"
+    return look
 
 
 @styled
@@ -383,13 +409,12 @@ def plot_networks(table: pd.DataFrame) -> Figure:
     figure, ((ax,),) = panels(1, 1, height=4.2)
     for method, rows in table.groupby("method", sort=False):
         places = rows["network"].map(names.index)
+        mean = rows["mean"]
         if method == "start":
-            ax.hlines(
-                rows["mean"], places - 0.4, places + 0.4, color="k", linewidth=1, label="start"
-            )
+            ax.hlines(mean, places - 0.4, places + 0.4, color="k", linewidth=1, label="start")
         else:
-            places = places + 0.15 * (methods.index(method) - (len(methods) - 1) / 2)
-            ax.errorbar(places, rows["mean"], error_bars(rows), **_look(method))
+            places += 0.15 * (methods.index(method) - (len(methods) - 1) / 2)
+            ax.errorbar(places, mean, error_bars(rows), **_look(method))
     log_scale(ax, "y")
     ax.set_xticks(range(len(names)), [name.replace(" ", "\n") for name in names])
     ax.set_ylabel("wrong test images, %")
@@ -403,26 +428,25 @@ def plot_judged(table: pd.DataFrame) -> Figure:
 
     Left of 1 a method ends below the recommended reading; a triangle at an edge is beyond it.
     """
-    problems, methods = list(table["problem"].unique()), list(table["method"].unique())
+    problems = list(table["problem"].unique())
+    n_methods = table["method"].nunique()
     figure, ((ax,),) = panels(1, 1, height=1.8 + 0.36 * len(problems))
     for j in range(0, len(problems), 2):
         ax.axhspan(j - 0.5, j + 0.5, color="0.95", zorder=0)
-    for method, rows in table.groupby("method", sort=False):
-        places = rows["problem"].map(problems.index) + 0.7 * (
-            (methods.index(method) + 0.5) / len(methods) - 0.5
-        )
-        inside = rows["ratio"].between(*EDGES)
-        ax.errorbar(
-            rows["ratio"][inside],
-            places[inside],
-            xerr=error_bars(rows[inside], "ratio"),
-            **_look(method),
-        )
-        for edge, marker in zip(EDGES, "<>", strict=True):
-            for place in places[~inside & ((rows["ratio"] < 1) == (marker == "<"))]:
-                ax.plot(
-                    edge, place, **_look(method) | {"marker": marker, "label": "", "clip_on": False}
-                )
+    for i, (method, rows) in enumerate(table.groupby("method", sort=False)):
+        offset = 0.7 * ((i + 0.5) / n_methods - 0.5)
+        rows = rows.assign(place=rows["problem"].map(problems.index) + offset)
+        look = _look(method)
+        inside = rows[rows["ratio"].between(*EDGES)]
+        ax.errorbar(inside["ratio"], inside["place"], xerr=error_bars(inside, "ratio"), **look)
+        look["label"] = ""
+        look["clip_on"] = False
+        look["marker"] = "<"
+        for place in rows.loc[rows["ratio"] < EDGES[0], "place"]:
+            ax.plot(EDGES[0], place, **look)
+        look["marker"] = ">"
+        for place in rows.loc[rows["ratio"] > EDGES[1], "place"]:
+            ax.plot(EDGES[1], place, **look)
     ax.axvline(1, color="k", linewidth=0.8)
     log_scale(ax, "x")
     ax.set_yticks(range(len(problems)), problems)

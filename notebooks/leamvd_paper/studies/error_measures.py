@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.special import logit
 
@@ -59,9 +60,8 @@ class Started(Study):
             )
         for name in ("batches", "probed"):
             values = checks.several(name, getattr(self, name), different=True)
-            object.__setattr__(
-                self, name, tuple(checks.integer(name, value, at_least=1) for value in values)
-            )
+            values = tuple(checks.integer(name, value, at_least=1) for value in values)
+            object.__setattr__(self, name, values)
 
     def ends(self) -> "Started":
         """Return the same, of which errors are kept at the start and at the end."""
@@ -100,28 +100,21 @@ def tables(
     profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int = 1, **changes: Any
 ) -> Tables:
     """Return the section's tables: what is recorded, or what is computed here."""
-    if profile == "recorded":
-        results.refuse(changes)
-        names = ("few_updates", "few_updates_searched")
-        recorded = {
-            table: [read_recorded(name, table) for name in names] for table in Tables._fields
-        }
-        whole = last(
-            read_recorded("mnist_7x7").query(
-                "method == 'lea-mvd' and inputs == 'own' and seed in @PAPER.seeds"
-            )
-        )
-        recorded["runs"].append(
-            whole.assign(features="own", batches=BATCHES[-1], momentum_epochs=5)
-        )
-        return Tables(
-            *(pd.concat(rows, join="inner", ignore_index=True) for rows in recorded.values())
-        )
-    return Tables(
-        **results.tables(
-            planned(profile, **changes), folder, n_jobs=n_jobs, label="few mini-batches"
-        )
+    if profile != "recorded":
+        plan = planned(profile, **changes)
+        return Tables(**results.tables(plan, folder, n_jobs=n_jobs, label="few mini-batches"))
+    results.refuse(changes)
+    of_section_3 = read_recorded("mnist_7x7").query(
+        "method == 'lea-mvd' and inputs == 'own' and seed in @PAPER.seeds"
     )
+    found = []
+    for table in Tables._fields:
+        rows = [read_recorded(name, table) for name in ("few_updates", "few_updates_searched")]
+        if table == "runs":
+            whole = last(of_section_3)
+            rows.append(whole.assign(features="own", batches=BATCHES[-1], momentum_epochs=5))
+        found.append(pd.concat(rows, join="inner", ignore_index=True))
+    return Tables(*found)
 
 
 def at_28x28() -> pd.DataFrame:
@@ -151,26 +144,23 @@ OF_STACKS = [name for name in LABELS if name not in ("features", "layer")]
 
 def plan(studies: Sequence[Started]) -> Plan:
     """Return the plan of the tables of some studies."""
-    runs, probed, drawn = {}, {}, {}
-    for study in (one.known() for one in studies):
+    runs: dict[tuple[Any, ...], Call] = {}
+    probed = {}
+    drawn = {}
+    for given in studies:
+        study = given.known()
         images = study.images.n_images, study.training.momentum_epochs
+        source = study.images, study.training.dtype
         for (method, batches, seed), layers in stacks(study):
-            own = {
-                (*images, "own", method, batches, i, seed): layer
-                for i, layer in enumerate(layers, start=1)
-            }
-            runs |= own | swapped(study, images, method, batches, seed, layers)
-            stack_of = (*images, method, batches, seed)
-            if (
-                batches in (0, *study.probed)
-                and seed in study.seeds[: study.n_probes]
-                and study.probed
-            ):
-                probed[stack_of] = delayed(probes)(
-                    layers[-1], study.images, study.training.dtype, len(layers)
-                )
+            for number, layer in enumerate(layers, start=1):
+                runs[(*images, "own", method, batches, number, seed)] = layer
+            runs |= swapped(study, images, method, batches, seed, layers)
+            label = (*images, method, batches, seed)
+            is_probed = study.probed and batches in (0, *study.probed)
+            if is_probed and seed in study.seeds[: study.n_probes]:
+                probed[label] = delayed(probes)(layers[-1], *source, len(layers))
             if seed == study.seeds[0]:
-                drawn[stack_of] = delayed(pictures)(layers[-1], study.images, study.training.dtype)
+                drawn[label] = delayed(pictures)(layers[-1], *source)
     return {"runs": (LABELS, runs), "probes": (OF_STACKS, probed), "pictures": (OF_STACKS, drawn)}
 
 
@@ -178,7 +168,8 @@ def stacks(study: Started) -> Iterator[tuple[tuple[str, int, int], tuple[Call, .
     """Yield the stacks of a study by method, mini-batches and seed; CD's own first epochs have
     none.
     """
-    whole, alone = study.ends(), dataclasses.replace(study, iterations=(0,))
+    whole = study.ends()
+    alone = dataclasses.replace(study, iterations=(0,))
     for method, seed in product(study.methods, study.seeds):
         if method == "cd":
             yield (method, 0, seed), stack(whole, method, seed)
@@ -195,7 +186,8 @@ def starts_alone(study: Started) -> Plan:
     """
     alone = dataclasses.replace(study.known(), iterations=(0,))
     images = alone.images.n_images, alone.training.momentum_epochs
-    runs, drawn = {}, {}
+    runs = {}
+    drawn = {}
     for batches, seed in product(alone.batches, alone.seeds):
         layers = stack(alone, started("lea-mvd", batches), seed)
         for number, layer in enumerate(layers, start=1):
@@ -208,7 +200,8 @@ def starts_alone(study: Started) -> Plan:
 
 def started(method: str, batches: int) -> str:
     """Return the text of a method that starts from so many mini-batches."""
-    return f"{method}{'+' if ':' in method else ':'}x0=batch+x0_batches={batches}"
+    joint = "+" if ":" in method else ":"
+    return f"{method}{joint}x0=batch+x0_batches={batches}"
 
 
 def swapped(
@@ -224,17 +217,18 @@ def swapped(
     """
     if method != START:
         return {}
-    alone, top, n_hidden = (
-        dataclasses.replace(study, iterations=(0,)),
-        len(layers),
-        study.layers[-1],
-    )
-    below = stack(study.ends(), "cd", seed)[-2]
-    untrained = layer_call(alone, started("lea-mvd", batches), n_hidden, seed, below)
-    trained = layer_call(study.ends(), "cd", n_hidden, seed, layers[-2])
+    alone = dataclasses.replace(study, iterations=(0,))
+    whole = study.ends()
+    top = len(layers)
+    n_hidden = study.layers[-1]
+    below = stack(whole, "cd", seed)[-2]
     return {
-        (*images, "cd", START, batches, top, seed): untrained,
-        (*images, START, "cd", batches, top, seed): trained,
+        (*images, "cd", START, batches, top, seed): layer_call(
+            alone, started("lea-mvd", batches), n_hidden, seed, below
+        ),
+        (*images, START, "cd", batches, top, seed): layer_call(
+            whole, "cd", n_hidden, seed, layers[-2]
+        ),
     }
 
 
@@ -267,17 +261,13 @@ def over_cd(runs: pd.DataFrame) -> pd.DataFrame:
     ends = last(runs).query("features == 'own'")
     ends = ends.rename(columns={"mean_field": "error", "mean_field_ratio": "ratio"})
     alike = ["n_images", "momentum_epochs", "layer", "seed"]
-    cd = (
-        ends[ends["method"] == "cd"]
-        .set_index(alike)[["error", "sampled", "ratio"]]
-        .add_suffix(" of cd")
-    )
-    rows = ends.join(cd, on=alike)
-    rows = rows.assign(sampled=rows["sampled"] / rows["sampled of cd"])
-    rows = rows.assign(
-        error=rows["error"] / rows["error of cd"], learning=rows["ratio"] / rows["ratio of cd"]
-    )
-    return rows.assign(features=rows["error"] / rows["learning"])[[*OWN, "seed", *MEASURES]]
+    cd = ends[ends["method"] == "cd"].set_index(alike)[["error", "sampled", "ratio"]]
+    rows = ends.join(cd.add_suffix(" of cd"), on=alike)
+    rows["sampled"] /= rows["sampled of cd"]
+    rows["error"] /= rows["error of cd"]
+    rows["learning"] = rows["ratio"] / rows["ratio of cd"]
+    rows["features"] = rows["error"] / rows["learning"]
+    return rows[[*OWN, "seed", *MEASURES]]
 
 
 def by_batches(rows: pd.DataFrame) -> pd.DataFrame:
@@ -287,11 +277,10 @@ def by_batches(rows: pd.DataFrame) -> pd.DataFrame:
     groups = rows.assign(below=100.0 * (rows["error"] < 1)).groupby(OWN, sort=False)
     table = groups.agg(runs=("seed", "count"), below=("below", "mean"))
     for name in MEASURES:
-        ends = summarize(rows, name, OWN, geometric=True).set_index(OWN)[["mean", "low", "high"]]
-        table = table.join(ends.set_axis([name, f"{name} low", f"{name} high"], axis=1))
-    return (
-        table.rename(index={START: "no search"}).reset_index().sort_values("method", kind="stable")
-    )
+        ends = summarize(rows, name, OWN, geometric=True).set_index(OWN)
+        table[[name, f"{name} low", f"{name} high"]] = ends[["mean", "low", "high"]]
+    table = table.rename(index={START: "no search"}).reset_index()
+    return table.sort_values("method", kind="stable")
 
 
 def mechanism(runs: pd.DataFrame) -> pd.DataFrame:
@@ -302,24 +291,21 @@ def mechanism(runs: pd.DataFrame) -> pd.DataFrame:
     CD and training by CD change its error, and of the error on fewer images over that on all.
     """
     ends = last(runs)
-    ends = ends[
-        (ends["layer"] == ends["layer"].max())
-        & (ends["momentum_epochs"] == ends["momentum_epochs"].min())
-    ]
-    names = ["n_images", "features", "method", "batches", "seed"]
-    logs = np.log(
-        ends.assign(error=ends["mean_field"] / ends["n_images"]).set_index(names)[
-            ["error", "mean_field_ratio"]
-        ]
-    )
-    (errors, ratios), images = (logs[name].unstack("seed") for name in logs), ends["n_images"]
-    alone, cd = (images.max(), "own", START), (images.max(), "own", "cd", 0)
+    uppermost = ends["layer"] == ends["layer"].max()
+    ends = ends[uppermost & (ends["momentum_epochs"] == ends["momentum_epochs"].min())]
+    ends = ends.assign(error=ends["mean_field"] / ends["n_images"])
+    ends = ends.set_index(["n_images", "features", "method", "batches", "seed"])
+    errors = np.log(ends["error"]).unstack("seed")
+    ratios = np.log(ends["mean_field_ratio"]).unstack("seed")
+    numbers = ends.index.unique("n_images")
+    every = numbers.max()
+    alone = errors.loc[every, "own", START]
     factors = {
-        "error / CD's": errors.loc[alone] - errors.loc[cd],
-        "ratio / CD's": ratios.loc[alone] - ratios.loc[cd],
-        "by CD's features": errors.loc[images.max(), "cd", START] - errors.loc[alone],
-        "by CD's training": errors.loc[images.max(), START, "cd"] - errors.loc[alone],
-        "on fewer images": errors.loc[images.min(), "own", START] - errors.loc[alone],
+        "error / CD's": alone - errors.loc[every, "own", "cd", 0],
+        "ratio / CD's": ratios.loc[every, "own", START] - ratios.loc[every, "own", "cd", 0],
+        "by CD's features": errors.loc[every, "cd", START] - alone,
+        "by CD's training": errors.loc[every, START, "cd"] - alone,
+        "on fewer images": errors.loc[numbers.min(), "own", START] - alone,
     }
     return np.exp(pd.DataFrame({name: rows.mean(axis=1) for name, rows in factors.items()}))
 
@@ -361,19 +347,21 @@ def collapse(
     rows = []
     for scale in scales:
         lower, upper = collapsed(first, scale, data.train, n_hidden)
-        H, T = map(lower.hidden_given_visible, (data.train, data.test))
-        cd = ContrastiveDivergence(H, n_hidden, seed=0)
+        V = lower.hidden_given_visible(data.train)
+        T = lower.hidden_given_visible(data.test)
+        cd = ContrastiveDivergence(V, n_hidden, seed=0)
         for _ in range(epochs):
             cd.epoch()
-        error, trained = (
-            reconstruction_errors(rbm, H, seed=0).mean_field / len(H) for rbm in (upper, cd.rbm)
-        )
-        features = (H, T), tuple(map(upper.hidden_given_visible, (H, T)))
-        wrong = [100 * probe(V, data.train_labels, W, data.test_labels)[1] for V, W in features]
-        rows.append((scale, error, bound(first, scale, data.train), trained, *wrong))
-    return pd.DataFrame(
-        rows, columns=["scale", "error", "bound", "cd error", "wrong", "wrong above"]
-    )
+        error = reconstruction_errors(upper, V, seed=0).mean_field / len(V)
+        trained = reconstruction_errors(cd.rbm, V, seed=0).mean_field / len(V)
+        _, wrong, _ = probe(V, data.train_labels, T, data.test_labels)
+        V = upper.hidden_given_visible(V)
+        T = upper.hidden_given_visible(T)
+        _, above, _ = probe(V, data.train_labels, T, data.test_labels)
+        limit = bound(first, scale, data.train)
+        rows.append((scale, error, limit, trained, 100 * wrong, 100 * above))
+    columns = ["scale", "error", "bound", "cd error", "wrong", "wrong above"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 # ---- both measures along a search
@@ -386,14 +374,27 @@ def paths(runs: pd.DataFrame) -> pd.DataFrame:
     random weights are off any scale.
     """
     shown = runs[(runs["iteration"] > 0) | ~runs["method"].str.startswith("cd")]
-    return (
-        shown.groupby([*GROUP, "iteration"], sort=False)[["mean_field_ratio", "sampled_ratio"]]
-        .mean()
-        .reset_index()
-    )
+    groups = shown.groupby([*GROUP, "iteration"], sort=False)
+    return groups[["mean_field_ratio", "sampled_ratio"]].mean().reset_index()
 
 
 # ---- figures
+
+
+def _draw_start(ax: Axes, rows: pd.DataFrame, name: str) -> None:
+    """Draw a measure of a method in a layer: a line over mini-batches, or CD's, which has none."""
+    method = rows["method"].iloc[0]
+    look = method_look(method)
+    look["label"] = named(method)
+    if method == "no search":
+        look["color"] = GRAY
+    if method == "cd":
+        ax.axhline(rows[name].item(), color=look["color"], linewidth=1.5, label=look["label"])
+        return
+    if ":" not in method:
+        look["linestyle"] = "-"
+    line = rows.rename(columns={f"{name} low": "low", f"{name} high": "high"})
+    band(ax, line, "batches", name, marker=".", **look)
 
 
 @styled
@@ -401,27 +402,14 @@ def plot_starts(table: pd.DataFrame) -> Figure:
     """Plot `by_batches`: errors over CD's, and over the constant image's, against mini-batches; a
     line a method.
     """
-    layers = sorted(set(table["layer"]) - {1})
+    table = table[table["layer"] > 1]
+    layers = sorted(table["layer"].unique())
     figure, axes = panels(2, len(layers), height=5.2, sharex=True, sharey="row")
-    for (method, layer), rows in table[table["layer"] > 1].groupby(["method", "layer"], sort=False):
-        color = {"no search": GRAY}.get(method) or method_look(method)["color"]
-        axes[0, layers.index(layer)].set_title(f"RBM {layer}")
-        for ax, name in zip(axes[:, layers.index(layer)], ("error", "ratio"), strict=True):
-            if method == "cd":
-                ax.axhline(rows[name].item(), color=color, linewidth=1.5, label=named(method))
-            else:
-                line = rows.rename(columns={f"{name} low": "low", f"{name} high": "high"})
-                style = method_look(method)["linestyle"] if ":" in method else "-"
-                band(
-                    ax,
-                    line,
-                    "batches",
-                    name,
-                    color=color,
-                    linestyle=style,
-                    marker=".",
-                    label=named(method),
-                )
+    for (_, layer), rows in table.groupby(["method", "layer"], sort=False):
+        column = axes[:, layers.index(layer)]
+        column[0].set_title(f"RBM {layer}")
+        _draw_start(column[0], rows, "error")
+        _draw_start(column[1], rows, "ratio")
     for ax in axes.flat:
         log_scale(ax, "xy")
     for ax in axes[1]:
@@ -440,19 +428,21 @@ def plot_paths(table: pd.DataFrame, ends: pd.DataFrame) -> Figure:
     A method's line starts with an open marker and ends with a filled one, which has the intervals
     of `ends`.
     """
-    measures, at = (
-        ["mean_field_ratio", "sampled_ratio"],
-        ends.set_index(["inputs", "layer", "method", "measure"]),
-    )
-    kinds, numbers = list(table["inputs"].unique()), sorted(table["layer"].unique())
+    intervals = ends.set_index(["measure", *GROUP])
+    kinds = list(table["inputs"].unique())
+    numbers = sorted(table["layer"].unique())
     figure, axes = panels(len(numbers), len(kinds), height=1.3 + 2.1 * len(numbers))
     for (kind, layer, method), line in table.groupby(GROUP, sort=False):
-        ax, look = axes[numbers.index(layer), kinds.index(kind)], method_look(method)
-        x, y = (line[measure].to_numpy() for measure in measures)
-        right, up = (error_bars(at.loc[[(kind, layer, method, measure)]]) for measure in measures)
+        ax = axes[numbers.index(layer), kinds.index(kind)]
+        look = method_look(method)
+        dot = {"color": look["color"], "markersize": 5}
+        x = line["mean_field_ratio"].to_numpy()
+        y = line["sampled_ratio"].to_numpy()
+        right = error_bars(intervals.loc[[("mean_field_ratio", kind, layer, method)]])
+        up = error_bars(intervals.loc[[("sampled_ratio", kind, layer, method)]])
         ax.plot(x, y, linewidth=1.5, label=named(str(method)), **look)
-        ax.plot(x[:1], y[:1], "o", color=look["color"], fillstyle="none", markersize=5)
-        ax.errorbar(x[-1:], y[-1:], up, right, fmt="o", color=look["color"], markersize=5)
+        ax.plot(x[:1], y[:1], "o", fillstyle="none", **dot)
+        ax.errorbar(x[-1:], y[-1:], up, right, fmt="o", **dot)
         ax.set_title(f"RBM {layer}, {kind} inputs")
     for ax in axes.flat:
         ax.axhline(1.0, color="black", linewidth=0.8)

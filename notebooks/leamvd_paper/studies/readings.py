@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from leamvd._support import checks
@@ -52,7 +53,13 @@ ALTERNATIVES: dict[str, tuple[str, ...]] = {
     "R16": ("lea-mvd:x0-excluded",),
     "R17": ("lea-mvd:perturbation=column",),
     "R18": ("lea-mvd:ties=newest",),
-    "R19": tuple(f"lea-mvd:exponent={exponent}" for exponent in ("0", "0.5", "1", "2", "3")),
+    "R19": (
+        "lea-mvd:exponent=0",
+        "lea-mvd:exponent=0.5",
+        "lea-mvd:exponent=1",
+        "lea-mvd:exponent=2",
+        "lea-mvd:exponent=3",
+    ),
     "printed": ("lea-mvd:printed",),
     "C11": (
         "lea-mvd:path=off",
@@ -61,18 +68,26 @@ ALTERNATIVES: dict[str, tuple[str, ...]] = {
         "lea-mvd:descent=free",
     ),
     "C12": (
-        *(f"lea-mvd:n_elite={count}" for count in (1, 2, 8, 12)),
-        *(
-            f"lea-mvd:n_gen={n_gen}+n_elite={count}"
-            for n_gen, count in ((44, 1), (46, 2), (62, 8), (83, 12))
-        ),
-        *("lea-mvd:population_size=12+n_gen=125", "lea-mvd:population_size=48+n_gen=23"),
-        *(f"lea-mvd:sigma0={sigma0}" for sigma0 in ("0.01", "0.03", "0.3")),
+        "lea-mvd:n_elite=1",
+        "lea-mvd:n_elite=2",
+        "lea-mvd:n_elite=8",
+        "lea-mvd:n_elite=12",
+        "lea-mvd:n_gen=44+n_elite=1",
+        "lea-mvd:n_gen=46+n_elite=2",
+        "lea-mvd:n_gen=62+n_elite=8",
+        "lea-mvd:n_gen=83+n_elite=12",
+        "lea-mvd:population_size=12+n_gen=125",
+        "lea-mvd:population_size=48+n_gen=23",
+        "lea-mvd:sigma0=0.01",
+        "lea-mvd:sigma0=0.03",
+        "lea-mvd:sigma0=0.3",
     ),
     "E5": ("lea-mvd:x0=batch", "lea-mvd:x0_epochs=5", "lea-mvd:x0_epochs=0", "lea-mvd:x0=none"),
     "E8": (
-        *("cd:weight_scale=0.01", "cd:initial_weights=uniform"),
-        *("cd:momentum=0+final_momentum=0+weight_decay=0", "cd:persistent=true"),
+        "cd:weight_scale=0.01",
+        "cd:initial_weights=uniform",
+        "cd:momentum=0+final_momentum=0+weight_decay=0",
+        "cd:persistent=true",
     ),
     "E9": ("cma-es:sigma0=0.03", "cma-es:population_size=28+n_gen=43"),
 }
@@ -86,30 +101,33 @@ makes about as many evaluations. pycma's own population size is 24 to 28 here.
 
 def default(method: str) -> str:
     """Return the method that an alternative is compared with."""
-    return (
-        "lea-mvd:x0=none" if method.startswith("lea-mvd:x0=none+") else Method.parse(method).trainer
-    )
+    if method.startswith("lea-mvd:x0=none+"):
+        return "lea-mvd:x0=none"
+    return Method.parse(method).trainer
 
 
 def methods(items: Iterable[str] = ALTERNATIVES) -> tuple[str, ...]:
     """Return the alternatives of some items, and what they are compared with, each once."""
     every = [alternative for item in items for alternative in ALTERNATIVES[item]]
-    return tuple(dict.fromkeys([*sorted(map(default, every), key=len), *every]))
+    defaults = sorted(map(default, every), key=len)
+    return tuple(dict.fromkeys([*defaults, *every]))
 
 
 def pairs(there: Collection[str]) -> list[tuple[str, str]]:
     """Return item and method of the alternatives that are there with their default; "own" is one
     without an item.
     """
-    items = {method: item for item, alternatives in ALTERNATIVES.items() for method in alternatives}
-    items |= {
-        method: "own" for method in there if method not in items and default(method) != method
-    }
-    return [
-        (item, method)
-        for method, item in items.items()
-        if method in there and default(method) in there
-    ]
+    items: dict[str, str] = {}
+    for item, alternatives in ALTERNATIVES.items():
+        items |= dict.fromkeys(alternatives, item)
+    for method in there:
+        if default(method) != method:
+            items.setdefault(method, "own")
+    found = []
+    for method, item in items.items():
+        if method in there and default(method) in there:
+            found.append((item, method))
+    return found
 
 
 # ---- settings
@@ -126,9 +144,8 @@ class Settings(Study):
     def __post_init__(self) -> None:
         super().__post_init__()
         sizes = checks.several("sizes", self.sizes, different=True)
-        object.__setattr__(
-            self, "sizes", tuple(checks.integer("sizes", n_var, at_least=2) for n_var in sizes)
-        )
+        sizes = tuple(checks.integer("sizes", n_var, at_least=2) for n_var in sizes)
+        object.__setattr__(self, "sizes", sizes)
         checks.integer("budget", self.budget, at_least=self.reading.population_size)
         if not pairs(self.methods):
             raise ValueError(
@@ -143,7 +160,11 @@ PAPER = Settings(
     sizes=(100, 1000),
 )
 QUICK = Settings(
-    layers=(30, 30), methods=("cd", *methods(("R1", "R5", "R13", "R16", "C11"))), seeds=(0, 1)
+    methods=("cd", *methods(("R1", "R5", "R13", "R16", "C11"))),
+    layers=(30, 30),
+    seeds=(0, 1),
+    sizes=(20,),
+    budget=600,
 )
 FEWER = PAPER.changed(
     methods=(
@@ -156,10 +177,8 @@ FEWER = PAPER.changed(
     ),
     sizes=(),
 )
-POPULATIONS = "cma-es:population_size=12+n_gen=100", "cma-es:population_size=48+n_gen=25"
-SIGMAS = tuple(f"cma-es:sigma0={value}" for value in (0.01, 0.03, 0.3))
 PROFILES = {
-    "quick": QUICK.changed(n_images=100, dtype="float64", n_gen=20, sizes=(20,), budget=600),
+    "quick": QUICK.changed(n_images=100, dtype="float64", n_gen=20),
     "paper": PAPER,
     "threshold": FEWER.changed(binarize="threshold"),
     "bernoulli": FEWER.changed(binarize="bernoulli"),
@@ -167,15 +186,31 @@ PROFILES = {
     "bits": FEWER.changed(features="bits"),
     "own": FEWER.changed(inputs=("own",)),
     "all": dataclasses.replace(FEWER, images=Images(dataset="mnist")),
-    "controls": FEWER.changed(methods=("cma-es", *POPULATIONS, *SIGMAS)),
+    "controls": FEWER.changed(
+        methods=(
+            "cma-es",
+            "cma-es:population_size=12+n_gen=100",
+            "cma-es:population_size=48+n_gen=25",
+            "cma-es:sigma0=0.01",
+            "cma-es:sigma0=0.03",
+            "cma-es:sigma0=0.3",
+        )
+    ),
 }
 """Every alternative; and a few of them on other data, items E3 (threshold, bernoulli), E4 (center),
 E6 (bits), E7 (own) and E11 (all); the controls are CMA-ES with other settings.
 """
 
-ARCHIVE = {name: f"readings_{name}" for name in ("threshold", "bernoulli", "center", "bits", "own")}
-# Section 3's layers
-ARCHIVE = {"paper": "readings"} | ARCHIVE | {"all": "mnist_7x7", "controls": "readings_cma_es"}
+ARCHIVE = {
+    "paper": "readings",
+    "threshold": "readings_threshold",
+    "bernoulli": "readings_bernoulli",
+    "center": "readings_center",
+    "bits": "readings_bits",
+    "own": "readings_own",
+    "all": "mnist_7x7",  # Section 3's layers
+    "controls": "readings_cma_es",
+}
 # columns of the table of functions
 FUNCTION = ["function", "n_var", "method", "seed", "evaluations", "best"]
 # the problem that stands for all: the geometric mean of what a seed reaches on each
@@ -206,24 +241,22 @@ def tables(
     if profile == "recorded":
         checks.choice("measure", measure, MEASURES)
         results.refuse(changes)
-        every = pd.concat(
-            [read_recorded(name).assign(data=data) for data, name in ARCHIVE.items()],
-            ignore_index=True,
-        )
+        parts = [read_recorded(name).assign(data=data) for data, name in ARCHIVE.items()]
+        every = pd.concat(parts, ignore_index=True)
         runs = every[(every["data"] != "all") | (every["inputs"] == "shared")]
-        measured = {"runs": runs, "functions": read_recorded("readings_functions")}
-        measured["directions"] = read_recorded("readings_functions", "directions")
+        functions = read_recorded("readings_functions")
+        followed = read_recorded("readings_functions", "directions")
     else:
-        measured = {"functions": pd.DataFrame(columns=FUNCTION)}
-        measured |= results.tables(
-            planned(profile, measure, **changes), folder, n_jobs=n_jobs, label="readings"
-        )
-        measured["runs"] = measured["runs"].assign(data=profile)
-    lead = measured["runs"]["data"].eq(measured["runs"]["data"].iloc[0])
-    ends = [outcomes(measured["runs"][lead], measure), function_outcomes(measured["functions"])]
-    return Tables(
-        **measured, outcomes=pd.concat([table for table in ends if len(table)], ignore_index=True)
-    )
+        plan = planned(profile, measure, **changes)
+        computed = results.tables(plan, folder, n_jobs=n_jobs, label="readings")
+        runs = computed["runs"].assign(data=profile)
+        functions = computed.get("functions", pd.DataFrame(columns=FUNCTION))
+        followed = computed["directions"]
+    lead = runs[runs["data"] == runs["data"].iloc[0]]
+    ends = outcomes(lead, measure)
+    if len(functions):
+        ends = pd.concat([ends, function_outcomes(functions)], ignore_index=True)
+    return Tables(runs, functions, followed, ends)
 
 
 def planned(profile: str, measure: str, **changes: Any) -> Plan:
@@ -249,10 +282,9 @@ def summary(
         return layers.summary(measured.runs[measured.runs["data"] == "paper"])
     study = PROFILES[profile].changed(**changes)
     same = {"sizes": study.sizes, "budget": study.budget}  # no layer depends on them
-    known = [
-        (PROFILES[name].changed(**same), read_recorded(archive))
-        for name, archive in ARCHIVE.items()
-    ]
+    known = []
+    for name, archive in ARCHIVE.items():
+        known.append((PROFILES[name].changed(**same), read_recorded(archive)))
     return layers.summary(measured.runs, study, known)
 
 
@@ -261,21 +293,18 @@ def summary(
 
 def reached(on: Function, training: Training, reading: Reading, seed: int, budget: int) -> Result:
     """Return the best value of LEA-MVD on a function after so many evaluations."""
-    return Result(
-        search(on, "lea-mvd", training, reading, seed, (budget / on.n_var,)).rows.drop(
-            columns="mark"
-        )
-    )
+    found = search(on, "lea-mvd", training, reading, seed, (budget / on.n_var,))
+    return Result(found.rows.drop(columns="mark"))
 
 
 def followed_layer(
     images: Images, n_hidden: int, training: Training, reading: Reading, seed: int
 ) -> Result:
     """Return what C_ani does in the search of a first layer, see `followed`."""
-    V, own_seed = images.load(training.dtype).train, layer_seed(seed, 1)
-    x0 = next(
-        train("lea-mvd", V, n_hidden, training=training, reading=reading, seed=own_seed)
-    ).rbm.flat()
+    V = images.load(training.dtype).train
+    own_seed = layer_seed(seed, 1)
+    steps = train("lea-mvd", V, n_hidden, training=training, reading=reading, seed=own_seed)
+    x0 = next(steps).rbm.flat()
     opt = training.optimizer("lea-mvd", x0, reading=reading, seed=own_seed)
     return followed(generations(opt, ReconstructionObjective(V, n_hidden)))
 
@@ -284,7 +313,8 @@ def followed_function(
     on: Function, training: Training, reading: Reading, seed: int, budget: int
 ) -> Result:
     """Return what C_ani does in a search on a function, see `followed`."""
-    return followed(generations(*start(on, "lea-mvd", training, reading, seed, budget), budget))
+    opt, objective = start(on, "lea-mvd", training, reading, seed, budget)
+    return followed(generations(opt, objective, budget))
 
 
 def followed(run: Iterator[Any]) -> Result:
@@ -297,13 +327,11 @@ def followed(run: Iterator[Any]) -> Result:
     orthogonal to it (item R9).
     """
     rows = pd.DataFrame([directions(opt.state) for opt in run]).dropna(subset="descent_path")
-    shares = {
-        "share": rows["descent_share"],
-        "none": rows["beta2"] == 1,
-        "against": rows["descent_path"] < 0,
-    }
-    row = {"generations": len(rows)} | {
-        name: 100 * values.mean() for name, values in shares.items()
+    row = {
+        "generations": len(rows),
+        "share": 100 * rows["descent_share"].mean(),
+        "none": 100 * (rows["beta2"] == 1).mean(),
+        "against": 100 * (rows["descent_path"] < 0).mean(),
     }
     return Result(pd.DataFrame([row]))
 
@@ -326,35 +354,28 @@ def acting(texts: Iterable[str]) -> dict[str, Method]:
 def on_functions(study: Settings) -> tuple[list[str], dict[tuple[Any, ...], results.Call]]:
     """Return the plan of searches by the methods that can act on a function."""
     base = dataclasses.replace(study.reading, n_gen=Reading.n_gen)
-    return FUNCTION[:4], {
-        (name, n, text, seed): delayed(reached)(
-            Function(name, n),
-            parsed.training(study.training),
-            parsed.reading(base),
-            seed,
-            study.budget,
-        )
-        for n, name, (text, parsed), seed in product(
-            study.sizes, USUAL, acting(study.methods).items(), study.seeds
-        )
-    }
+    able = acting(study.methods).items()
+    calls = {}
+    for n_var, name, (text, method), seed in product(study.sizes, USUAL, able, study.seeds):
+        on = Function(name, n_var)
+        settings = method.training(study.training), method.reading(base)
+        calls[name, n_var, text, seed] = delayed(reached)(on, *settings, seed, study.budget)
+    return FUNCTION[:4], calls
 
 
 def follows(study: Settings) -> tuple[list[str], dict[tuple[Any, ...], results.Call]]:
     """Return the plan of the searches that are followed: on the first layer, and on functions of
     the first size.
     """
-    training, reading = (
-        getattr(Method("lea-mvd"), name)(getattr(study, name)) for name in ("training", "reading")
-    )
+    method = Method("lea-mvd")
+    settings = method.training(study.training), method.reading(study.reading)
     first = study.images, study.layers[0]
-    calls = {
-        ("RBM 1", seed): delayed(followed_layer)(*first, training, reading, seed)
-        for seed in study.seeds
-    }
+    calls = {}
+    for seed in study.seeds:
+        calls["RBM 1", seed] = delayed(followed_layer)(*first, *settings, seed)
     for n_var, name, seed in product(study.sizes[:1], USUAL, study.seeds):
         on = Function(name, n_var)
-        calls[str(on), seed] = delayed(followed_function)(on, training, reading, seed, study.budget)
+        calls[str(on), seed] = delayed(followed_function)(on, *settings, seed, study.budget)
     return ["problem", "seed"], calls
 
 
@@ -365,20 +386,12 @@ def every_tenth(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[(rows["iteration"] % 10 == 0) | rows.index.isin(last(rows).index)]
 
 
-def _recorded(study: Settings) -> Recorded:
-    study = study.changed(sizes=())  # those of the functions
+def _recorded(profile: str) -> Recorded:
+    study = PROFILES[profile].changed(sizes=())  # those of the functions
     return Recorded(study, lambda: {"runs": (LABELS, searches(study.known()))}, every_tenth)
 
 
-RECORDED = {
-    name: _recorded(PROFILES[profile])
-    for profile, name in ARCHIVE.items()
-    if name.startswith("readings")
-}
-RECORDED["readings_functions"] = Recorded(
-    PAPER.changed(methods=tuple(acting(PAPER.methods))),
-    lambda: {"runs": on_functions(PAPER), "directions": follows(PAPER.known())},
-)
+ON_FUNCTIONS = PAPER.changed(methods=tuple(acting(PAPER.methods)))
 WITHOUT = PAPER.changed(  # the path with and without the factors of R17
     methods=(
         "lea-mvd",
@@ -387,7 +400,20 @@ WITHOUT = PAPER.changed(  # the path with and without the factors of R17
         "lea-mvd:path=off+perturbation=off",
     )
 )
-RECORDED["path_and_factor"] = Recorded(WITHOUT, lambda: {"runs": on_functions(WITHOUT)})
+RECORDED = {
+    "readings": _recorded("paper"),
+    "readings_threshold": _recorded("threshold"),
+    "readings_bernoulli": _recorded("bernoulli"),
+    "readings_center": _recorded("center"),
+    "readings_bits": _recorded("bits"),
+    "readings_own": _recorded("own"),
+    "readings_cma_es": _recorded("controls"),
+    "readings_functions": Recorded(
+        ON_FUNCTIONS,
+        lambda: {"runs": on_functions(PAPER), "directions": follows(PAPER.known())},
+    ),
+    "path_and_factor": Recorded(WITHOUT, lambda: {"runs": on_functions(WITHOUT)}),
+}
 
 # ---- tables
 
@@ -406,14 +432,14 @@ def function_outcomes(table: pd.DataFrame) -> pd.DataFrame:
     """Return what searches on functions reached: each function and number of variables, and
     `TOGETHER`.
     """
-    problem = [str(Function(*on)) for on in table[["function", "n_var"]].itertuples(index=False)]
-    each = table[["method", "seed"]].assign(problem=problem, error=table["best"].astype(float))
-    means = summarize(each, "error", ["method", "seed"], geometric=True).rename(
-        columns={"mean": "error"}
-    )
-    return pd.concat(
-        [each, means[["method", "seed", "error"]].assign(problem=TOGETHER)], ignore_index=True
-    )
+    by = ["method", "seed"]
+    each = table[by].copy()
+    problems = zip(table["function"], table["n_var"], strict=True)
+    each["problem"] = [str(Function(*on)) for on in problems]
+    each["error"] = table["best"].astype(float)
+    means = summarize(each, "error", by, geometric=True)
+    means = means.rename(columns={"mean": "error"})[[*by, "error"]].assign(problem=TOGETHER)
+    return pd.concat([each, means], ignore_index=True)
 
 
 def effects(table: pd.DataFrame) -> pd.DataFrame:
@@ -424,11 +450,11 @@ def effects(table: pd.DataFrame) -> pd.DataFrame:
     `LEVEL`.
     """
     there = pd.DataFrame(pairs(table["method"].unique()), columns=["item", "method"])
-    ratios = compared(
-        table, "error", [(method, default(method)) for method in there["method"]], by=["problem"]
-    )
-    rows = there.merge(ratios, on="method")
-    return rows.assign(same=rows["equal"] == rows["runs"], different=rows["p"] < LEVEL)
+    compare = [(method, default(method)) for method in there["method"]]
+    rows = there.merge(compared(table, "error", compare, by=["problem"]), on="method")
+    rows["same"] = rows["equal"] == rows["runs"]
+    rows["different"] = rows["p"] < LEVEL
+    return rows
 
 
 def against_cd(table: pd.DataFrame) -> pd.DataFrame:
@@ -446,9 +472,8 @@ def counts(rows: pd.DataFrame) -> pd.DataFrame:
     """
     words = ["same bits", "not shown", "lower", "higher"]
     kind = np.select([rows["same"], ~rows["different"], rows["ratio"] < 1], words[:3], words[3])
-    return pd.crosstab(rows["problem"], kind).reindex(
-        index=rows["problem"].unique(), columns=words, fill_value=0
-    )
+    table = pd.crosstab(rows["problem"], kind)
+    return table.reindex(index=rows["problem"].unique(), columns=words, fill_value=0)
 
 
 def sensitivity(measured: Tables, measure: str = "mean_field") -> pd.DataFrame:
@@ -457,21 +482,18 @@ def sensitivity(measured: Tables, measure: str = "mean_field") -> pd.DataFrame:
 
     Those of CMA-ES are of the profile "controls", where it is among the runs.
     """
+    both = [measured.outcomes]
     controls = measured.runs[measured.runs["data"] == "controls"]
-    both = [measured.outcomes, *([outcomes(controls, measure)] if len(controls) else [])]
-    every = pd.concat([effects(table[table["problem"].str.startswith("RBM")]) for table in both])
-    rows = every.assign(
-        method=[str(Method.parse(method).without("n_gen")) for method in every["method"]]
-    )
-    rows = rows.assign(trainer=rows["method"].map(trainer_of)).drop_duplicates(
-        ["method", "problem"]
-    )
-    return rows[
-        rows.groupby([rows["method"].str.partition(":")[2], "problem"])["trainer"].transform(
-            "nunique"
-        )
-        == 2
-    ]
+    if len(controls):
+        both.append(outcomes(controls, measure))
+    on_layers = [table[table["problem"].str.startswith("RBM")] for table in both]
+    rows = pd.concat(map(effects, on_layers))
+    rows["method"] = [str(Method.parse(method).without("n_gen")) for method in rows["method"]]
+    rows["trainer"] = rows["method"].map(trainer_of)
+    rows = rows.drop_duplicates(["method", "problem"])
+    settings = rows["method"].str.partition(":")[2]
+    trainers = rows.groupby([settings, "problem"])["trainer"].transform("nunique")
+    return rows[trainers == 2]
 
 
 def on_data(runs: pd.DataFrame) -> pd.DataFrame:
@@ -481,11 +503,8 @@ def on_data(runs: pd.DataFrame) -> pd.DataFrame:
     `cd` and `lea-mvd` are geometric means of the mean-field errors' ratios to the constant image's,
     by which errors on different data can be compared (items E3, E4, E6, E7 and E11).
     """
-    ends = last(
-        runs[runs["inputs"] == runs.groupby("data")["inputs"].transform("first")].assign(
-            study=runs["data"]
-        )
-    )
+    first = runs.groupby("data")["inputs"].transform("first")
+    ends = last(runs[runs["inputs"] == first].assign(study=runs["data"]))
     by = ["data", "layer"]
     ratios = compared(ends, "mean_field_ratio", [("lea-mvd", "cd")], by=by)
     means = summarize(ends, "mean_field_ratio", [*by, "method"], geometric=True)
@@ -494,6 +513,39 @@ def on_data(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 # ---- figures
+
+
+DOT = {"linestyle": "", "marker": "o", "markersize": 4}
+
+
+LOOKS = {
+    "same bits": DOT | {"marker": "x"},
+    "significant": DOT,
+    "not significant": DOT | {"markerfacecolor": "none"},
+}
+
+
+def _labels(rows: pd.DataFrame) -> pd.Series:
+    """Return the words of alternatives in a figure, broken into lines; most begin with the item."""
+    texts = rows["method"].map(named).str.removeprefix("LEA-MVD, ")
+    texts = texts.str.replace("(?<!,) ", "\xa0", regex=True)  # lines end at commas
+    lines = textwrap.TextWrapper(28, break_long_words=False, break_on_hyphens=False)
+    texts = texts.map(lines.fill)
+    labels = texts.where(rows["item"].isin(["printed", "own"]), rows["item"] + "   " + texts)
+    return labels.str.replace("$", r"\$").map(typeset)
+
+
+def _draw_effects(ax: Axes, part: pd.DataFrame, y: pd.Series, color: str) -> None:
+    """Draw the effects on one problem, each at its height."""
+    part = part.assign(y=y, kind="not significant")
+    part.loc[part["different"], "kind"] = "significant"
+    part.loc[part["same"], "kind"] = "same bits"
+    apart = part[~part["same"]]
+    (problem,) = part["problem"].unique()
+    ax.hlines(apart["y"], apart["low"], apart["high"], color=color, linewidth=1.2, label=problem)
+    for kind, look in LOOKS.items():
+        shown = part[part["kind"] == kind]
+        ax.plot(shown["ratio"], shown["y"], color=color, **look)
 
 
 @styled
@@ -506,46 +558,23 @@ def plot_effects(table: pd.DataFrame) -> Figure:
     """
     table = table[table["problem"].str.startswith("RBM") | (table["problem"] == TOGETHER)]
     rows = table[["item", "method"]].drop_duplicates().reset_index(drop=True)
-    texts = rows["method"].map(named).str.removeprefix("LEA-MVD, ")
-    texts = texts.str.replace("(?<!,) ", "\xa0", regex=True)  # lines end at commas
-    texts = texts.map(
-        lambda text: textwrap.fill(text, 28, break_long_words=False, break_on_hyphens=False)
-    )
-    names = texts.where(rows["item"].isin(["printed", "own"]), rows["item"] + "   " + texts)
-    names = names.str.replace("$", r"\$").map(typeset)
-    heights = np.array([max(1.0, 0.6 * (1 + name.count("\n"))) for name in names])
+    labels = _labels(rows)
+    heights = np.maximum(1.0, 0.6 * (1 + labels.str.count("\n").to_numpy()))
     edges = np.concatenate([[0.0], np.cumsum(heights)]) - 0.5
-    place = dict(zip(rows["method"], edges[:-1] + heights / 2, strict=True))
+    places = pd.Series(edges[:-1] + heights / 2, rows["method"])
     figure, ((ax,),) = panels(1, 1, height=1.6 + 0.32 * heights.sum())
     for _, group in list(rows.groupby("item", sort=False))[1::2]:
         ax.axhspan(edges[group.index[0]], edges[group.index[-1] + 1], color="0.95", zorder=0)
     ax.axvline(1.0, color="black", linewidth=0.8)
-    dot = {"linestyle": "", "marker": "o", "markersize": 4}
     problems = table.groupby("problem", sort=False)
-    for j, ((problem, part), color) in enumerate(
-        zip(problems, (BLUE, VERMILION, GREEN, PURPLE, GRAY), strict=False)
-    ):
-        y = part["method"].map(place).to_numpy(dtype=float) + 0.6 * (
-            (j + 0.5) / len(problems) - 0.5
-        )
-        kinds = np.select([part["same"], part["different"]], ["same", "filled"], "hollow")
-        ends = part.loc[~part["same"], ["low", "high"]].to_numpy().T
-        ax.hlines(y[~part["same"]], *ends, color=color, linewidth=1.2, label=problem)
-        for kind, look in (
-            ("same", {"marker": "x"}),
-            ("filled", {}),
-            ("hollow", {"markerfacecolor": "none"}),
-        ):
-            ax.plot(part["ratio"][kinds == kind], y[kinds == kind], color=color, **dot | look)
+    colors = (BLUE, VERMILION, GREEN, PURPLE, GRAY)
+    for j, ((_, part), color) in enumerate(zip(problems, colors, strict=False)):
+        offset = 0.6 * ((j + 0.5) / len(problems) - 0.5)
+        _draw_effects(ax, part, part["method"].map(places) + offset, color)
     log_scale(ax, "x")
-    ax.set_yticks(list(place.values()), names)
+    ax.set_yticks(places, labels)
     ax.set(ylim=(edges[-1], edges[0]), xlabel="final error over the default's")
-    looks = {
-        "significant": {},
-        "not significant": {"markerfacecolor": "none"},
-        "same bits": {"marker": "x"},
-    }
-    for name, look in looks.items():
-        ax.plot([], [], color="0.3", label=name, **dot | look)
+    for name in ("significant", "not significant", "same bits"):
+        ax.plot([], [], color="0.3", label=name, **LOOKS[name])
     legend(figure)
     return figure
