@@ -274,15 +274,15 @@ def power(effect: Effect, level: float, smallest: float) -> float:
     of `smallest`, or of one over it. Of the rank tests it is an approximation, by the t-tests that
     they stand for; NaN without runs, and where more is asked for than no effect.
     """
-    no_effect = effect.unit == "ratio"  # a ratio of 1, a difference of 0
-    if not effect.lower <= no_effect <= effect.upper:
+    ratio = effect.unit == "ratio"  # 1 is no effect, as 0 is of a difference
+    if not effect.lower <= ratio <= effect.upper:
         return math.nan
     needed = stats.t.isf(level, effect.freedom)
     chances = []
     for bound in (effect.lower, effect.upper):
         if np.isfinite(bound):
-            room = smallest if bound == no_effect else bound
-            if effect.unit == "ratio":
+            room = smallest if bound == ratio else bound
+            if ratio:
                 room = math.log(room)
             excess = abs(room) / effect.error - needed
             chances.append(float(stats.t.cdf(excess, effect.freedom)))
