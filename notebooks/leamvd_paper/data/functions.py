@@ -30,21 +30,23 @@ def rosenbrock(X: Array) -> Array:
     is zero.
     """
     Y = X + 1
-    return np.asarray(
-        (100 * (Y[..., 1:] - Y[..., :-1] ** 2) ** 2 + (1 - Y[..., :-1]) ** 2).sum(axis=-1)
-    )
+    before = Y[..., :-1]
+    terms = 100 * (Y[..., 1:] - before**2) ** 2 + (1 - before) ** 2
+    return np.asarray(terms.sum(axis=-1))
 
 
 def rastrigin(X: Array) -> Array:
     """Return the sum of x_i^2 + 10 (1 - cos 2 pi x_i) of every row: local
     optima near all integers.
     """
-    return np.asarray((X**2 + 10 * (1 - np.cos(2 * np.pi * X))).sum(axis=-1))
+    terms = X**2 + 10 * (1 - np.cos(2 * np.pi * X))
+    return np.asarray(terms.sum(axis=-1))
 
 
 def ackley(X: Array) -> Array:
     """Return 20 (1 - exp(-0.2 sqrt(mean x_i^2))) + e - exp(mean cos 2 pi x_i) of every row."""
-    far, near = 0.2 * np.sqrt((X**2).mean(axis=-1)), np.cos(2 * np.pi * X).mean(axis=-1)
+    far = 0.2 * np.sqrt((X**2).mean(axis=-1))
+    near = np.cos(2 * np.pi * X).mean(axis=-1)
     return np.asarray(20 * (1 - np.exp(-far)) + np.e - np.exp(near))
 
 
@@ -70,7 +72,8 @@ def problem(name: str, n_var: int, seed: int) -> tuple[Array, Objective]:
     is a function of COCO's suite bbob-largescale (Varelas et al. 2020), its instance seed + 1.
     """
     rng = np.random.default_rng([seed, n_var])
-    x0, optimum = rng.uniform(-LIMIT, LIMIT, n_var), rng.uniform(-0.8 * LIMIT, 0.8 * LIMIT, n_var)
+    x0 = rng.uniform(-LIMIT, LIMIT, n_var)
+    optimum = rng.uniform(-0.8 * LIMIT, 0.8 * LIMIT, n_var)
     if name.startswith(BBOB):
         return x0, _bbob(int(name.removeprefix(BBOB)), n_var, seed + 1)
     objective = FUNCTIONS[checks.choice("name", name, [*FUNCTIONS])]
@@ -82,9 +85,8 @@ def _bbob(function: int, n_var: int, instance: int) -> Objective:
     checks.needs("functions of bbob-largescale", "leamvd-paper[coco]", "cocoex")
     import cocoex
 
-    coco = cocoex.Suite(
-        "bbob-largescale", "", f"dimensions:{n_var}"
-    ).get_problem_by_function_dimension_instance(function, n_var, instance)
+    suite = cocoex.Suite("bbob-largescale", "", f"dimensions:{n_var}")
+    coco = suite.get_problem_by_function_dimension_instance(function, n_var, instance)
     # COCO tells the optimum in a file alone
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         coco._best_parameter("print")
@@ -98,7 +100,8 @@ def _bbob(function: int, n_var: int, instance: int) -> Objective:
 def griewank(X: Array) -> Array:
     """Return 1 + sum x_i^2 / 4000 - prod cos(x_i / sqrt(i)) of every row."""
     roots = np.sqrt(np.arange(1, X.shape[-1] + 1))
-    return np.asarray(1 + (X**2).sum(axis=-1) / 4000 - np.cos(X / roots).prod(axis=-1))
+    product = np.cos(X / roots).prod(axis=-1)
+    return np.asarray(1 + (X**2).sum(axis=-1) / 4000 - product)
 
 
 def schwefel(X: Array) -> Array:
@@ -119,21 +122,18 @@ def _rastrigin_gradient(X: Array) -> Array:
 
 
 def _ackley_gradient(X: Array) -> Array:
-    n, length = X.shape[-1], np.sqrt((X**2).mean(axis=-1, keepdims=True))
+    length = np.sqrt((X**2).mean(axis=-1, keepdims=True))
     far = 4 * np.exp(-0.2 * length) * X / np.where(length > 0, length, 1)
-    near = (
-        2
-        * np.pi
-        * np.sin(2 * np.pi * X)
-        * np.exp(np.cos(2 * np.pi * X).mean(axis=-1, keepdims=True))
-    )
-    return np.asarray((far + near) / n)
+    angles = 2 * np.pi * X
+    near = 2 * np.pi * np.sin(angles) * np.exp(np.cos(angles).mean(axis=-1, keepdims=True))
+    return np.asarray((far + near) / X.shape[-1])
 
 
 def _griewank_gradient(X: Array) -> Array:
     roots = np.sqrt(np.arange(1, X.shape[-1] + 1))
     Y = X / roots
-    return np.asarray(X / 2000 + np.cos(Y).prod(axis=-1, keepdims=True) * np.tan(Y) / roots)
+    product = np.cos(Y).prod(axis=-1, keepdims=True)
+    return np.asarray(X / 2000 + product * np.tan(Y) / roots)
 
 
 def _schwefel_gradient(X: Array) -> Array:
@@ -176,6 +176,12 @@ def in_unit_cube(name: str, optimum: Array) -> tuple[Objective, Objective]:
     `optimum`, (n,).
     """
     value, gradient, half = MULTIMODAL[name]
-    return lambda U: value(
-        2 * half * (U - optimum)
-    ), lambda U: 2 * half * gradient(2 * half * (U - optimum))
+    side = 2 * half
+
+    def moved(U: Array) -> Array:
+        return value(side * (U - optimum))
+
+    def slope(U: Array) -> Array:
+        return side * gradient(side * (U - optimum))
+
+    return moved, slope

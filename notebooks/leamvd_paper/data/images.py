@@ -133,33 +133,35 @@ def load(
     elif first:
         raise ValueError(f"image_set must be 0 where n_train takes all images, got {first}")
 
-    data, parts = _checked(source), []
+    data = _checked(source)
+    parts = []
     for n, (images, labels) in zip((n_train, None), data.parts, strict=True):
         subset_rng, bits_rng = rng.spawn(2)
         if n is not None:
-            if n > len(images):
-                raise ValueError(
-                    f"n_train must be at most the {len(images)} images of {data.name}, got {n}"
-                )
-            if (first + 1) * n > len(images):
-                raise ValueError(
-                    f"image_set must be below {len(images) // n} for {n} of {len(images)}, got"
-                    f" {first}"
-                )
-            chosen = np.sort(subset_rng.permutation(len(images))[first * n : (first + 1) * n])
-            images, labels = images[chosen], labels[chosen]
-        blocks = np.split(images, range(_BLOCK, len(images), _BLOCK))
-        levels = (
-            images
-            if images.shape[1] == side**2
-            else np.concatenate([resize(b, side, pooling) for b in blocks])
-        )
-        parts.append(
-            (_binarize(levels, data.white, binarize, bits_rng, dtype), labels.astype(np.int64))
-        )
+            chosen = _subset(data, n, first, subset_rng)
+            images = images[chosen]
+            labels = labels[chosen]
+        if images.shape[1] != side**2:
+            blocks = np.split(images, range(_BLOCK, len(images), _BLOCK))
+            images = np.concatenate([resize(block, side, pooling) for block in blocks])
+        pixels = _binarize(images, data.white, binarize, bits_rng, dtype)
+        parts.append((pixels, labels.astype(np.int64)))
 
-    (train, train_labels), (test, test_labels) = parts
-    return Dataset(train, train_labels, test, test_labels, data.checksum, side, data.class_names)
+    return Dataset(*parts[0], *parts[1], data.checksum, side, data.class_names)
+
+
+def _subset(data: _Source, n: int, image_set: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Return the places of one of the disjoint subsets of training images, in the source's
+    order.
+    """
+    count = len(data.parts[0][0])
+    if n > count:
+        raise ValueError(f"n_train must be at most the {count} images of {data.name}, got {n}")
+    if image_set >= count // n:
+        raise ValueError(
+            f"image_set must be below {count // n} for {n} of {count}, got {image_set}"
+        )
+    return np.sort(rng.permutation(count)[image_set * n : (image_set + 1) * n])
 
 
 def known(source: str | Path) -> tuple[str, int]:
@@ -192,12 +194,13 @@ def _read(source: str | Path) -> _Source:
     if source == "":  # which a path takes for the folder that one is in
         raise DataError(f"there is no data set '': {named}")
     if source == "mnist":  # unpacked or not
-        return _read_idx(fetch_mnist(progress=sys.stderr.isatty()).resolve())._replace(
-            checksum=known(source)[0]
-        )
+        folder = fetch_mnist(progress=sys.stderr.isatty()).resolve()
+        return _read_idx(folder)._replace(checksum=_checksum(MNIST_SHA256))
     path = Path(source).expanduser().resolve()
+    if (path / "train").is_dir():
+        return _read_images(path)
     if path.is_dir():
-        return _read_images(path) if (path / "train").is_dir() else _read_idx(path)
+        return _read_idx(path)
     if path.is_file():
         return _read_npz(path)
     raise DataError(f"there is no {path}: {named}")
@@ -264,47 +267,68 @@ def resize(images: ArrayLike, side: int, pooling: str = "mean") -> NDArray[np.fl
         centers = (2 * np.arange(side) + 1) * old // (2 * side)
         resized: NDArray[np.float64] = pictures[:, centers[:, None], centers]
     elif side < old:
-        new, given = np.arange(side + 1.0) * old, np.arange(old + 1.0) * side  # where intervals end
-        shared = np.minimum(new[1:, None], given[1:]) - np.maximum(new[:-1, None], given[:-1])
-        shared = shared.clip(min=0)
+        shared = _shared_lengths(old, side)
         resized = shared @ pictures @ shared.T / old**2
     else:
         from scipy import ndimage
 
-        resized = ndimage.zoom(
-            pictures, (1, side / old, side / old), order=1, mode="nearest", grid_mode=True
-        )
+        factors = (1, side / old, side / old)
+        resized = ndimage.zoom(pictures, factors, order=1, mode="nearest", grid_mode=True)
     # a mean may leave the range of its terms by a rounding
     return resized.reshape(-1, side**2).clip(rows.min(), rows.max())
 
 
+def _shared_lengths(old: int, side: int) -> NDArray[np.float64]:
+    """Return the length that each new interval shares with each old one, in units of 1 / (old
+    side).
+    """
+    new_edges = np.arange(side + 1.0) * old
+    old_edges = np.arange(old + 1.0) * side
+    ends = np.minimum(new_edges[1:, None], old_edges[1:])
+    begins = np.maximum(new_edges[:-1, None], old_edges[:-1])
+    shared: NDArray[np.float64] = (ends - begins).clip(min=0)
+    return shared
+
+
 def _read_images(folder: Path) -> _Source:
-    classes, side, digests, parts = list[str](), 0, {}, []
+    classes: list[str] = []
+    side = 0
+    digests = {}
+    parts = []
     for part in (folder / "train", folder / "test"):
-        # in ImageFolder's order, the same on any file system; `glob` follows links and leaves out
-        # what is hidden
-        found = map(Path, glob.glob("*/**/*.*", root_dir=part, recursive=True))  # noqa: PTH207
-        images = [path for path in found if path.suffix.lower() in EXTENSIONS]
-        images.sort(key=lambda path: (path.parts[0], path.parent.as_posix(), path.name))
+        images = _images_of(part)
         names = [path.parts[0] for path in images]
-        if empty := {path.name for path in part.glob("[!.]*/")} - {*names}:
-            raise DataError(
-                f"{part / min(empty)} holds no images, files that end in {', '.join(EXTENSIONS)}"
-            )
-        if not images:
-            raise DataError(f"{part} must be a folder with a folder of images for each class")
         classes = classes or sorted({*names})
-        if unknown := {*names} - {*classes}:
+        unknown = {*names} - {*classes}
+        if unknown:
             raise DataError(
                 f"{part / min(unknown)} is of a class that {folder / 'train'} does not have"
             )
         rows = []
-        for path in (part / path for path in images):
-            pixels, digests[path.relative_to(folder).as_posix()] = _read_gray(path, side)
+        for path in images:
+            pixels, digest = _read_gray(part / path, side)
+            digests[f"{part.name}/{path.as_posix()}"] = digest
             rows.append(pixels)
             side = math.isqrt(pixels.size)
         parts.append((np.array(rows), np.searchsorted(classes, names)))
     return _Source(folder.name, parts, 255, _checksum(digests), tuple(classes))
+
+
+def _images_of(part: Path) -> list[Path]:
+    """Return the paths of a part's images in it, in ImageFolder's order, the same on any file
+    system.
+    """
+    # `glob` follows links and leaves out what is hidden
+    found = map(Path, glob.glob("*/**/*.*", root_dir=part, recursive=True))  # noqa: PTH207
+    images = [path for path in found if path.suffix.lower() in EXTENSIONS]
+    images.sort(key=lambda path: (path.parts[0], path.parent.as_posix(), path.name))
+    filled = {path.parts[0] for path in images}
+    for folder in sorted(part.glob("[!.]*/")):
+        if folder.name not in filled:
+            raise DataError(f"{folder} holds no images, files that end in {', '.join(EXTENSIONS)}")
+    if not images:
+        raise DataError(f"{part} must be a folder with a folder of images for each class")
+    return images
 
 
 def _read_gray(path: Path, side: int) -> tuple[NDArray[np.uint8], str]:
@@ -313,58 +337,73 @@ def _read_gray(path: Path, side: int) -> tuple[NDArray[np.uint8], str]:
     """
     from PIL import Image, ImageOps
 
-    with _reading(path), Image.open(io.BytesIO(content := path.read_bytes())) as image:
-        if (frames := getattr(image, "n_frames", 1)) > 1:
-            raise ValueError(f"images must have one page or frame, got {frames}")
-        image.load()  # which turns TIFF already
-        ImageOps.exif_transpose(image, in_place=True)
-        if image.size != (side or image.width,) * 2:
-            size = f"{side} x {side}" if side else "square"
-            raise ValueError(
-                f"images must all be {size}, got {image.width} x {image.height} pixels"
-            )
-        if image.mode[0] in "IF":  # clipped otherwise
-            raise ValueError(f"pixels must have 8 bits a color, got mode {image.mode}")
-        white = Image.new("RGBA", image.size, "white")
-        gray = np.asarray(Image.alpha_composite(white, image.convert("RGBA")).convert("L"))
+    with _reading(path):
+        content = path.read_bytes()
+        with Image.open(io.BytesIO(content)) as image:
+            frames = getattr(image, "n_frames", 1)
+            if frames > 1:
+                raise ValueError(f"images must have one page or frame, got {frames}")
+            image.load()  # which turns TIFF already
+            ImageOps.exif_transpose(image, in_place=True)
+            if image.size != (side or image.width,) * 2:
+                size = f"{side} x {side}" if side else "square"
+                raise ValueError(
+                    f"images must all be {size}, got {image.width} x {image.height} pixels"
+                )
+            if image.mode[0] in "IF":  # clipped otherwise
+                raise ValueError(f"pixels must have 8 bits a color, got mode {image.mode}")
+            white = Image.new("RGBA", image.size, "white")
+            on_white = Image.alpha_composite(white, image.convert("RGBA"))
+            gray = np.asarray(on_white.convert("L"))
     return gray.ravel(), hashlib.sha256(content).hexdigest()
 
 
 def _read_npz(path: Path) -> _Source:
-    # one type, that of training images
-    side, types, parts = None, ["uint8", "bool", "float16", "float32", "float64"], []
-    with (
-        _reading(path),
-        np.lib.npyio.NpzFile(io.BytesIO(content := path.read_bytes()), allow_pickle=False) as file,
-    ):
-        if missing := [
-            name for name in ("x_train", "y_train", "x_test", "y_test") if name not in file
-        ]:
-            raise ValueError(f"it has no {' and no '.join(missing)}")
-        for part in ("train", "test"):
-            images, labels = (np.asarray(file[f"{name}_{part}"]) for name in "xy")
-            types = [checks.choice(f"type of x_{part}", images.dtype.name, types)]
-            side = side or (images.shape[1] if images.ndim == 3 else None)
-            images = checks.array(f"x_{part}", images, shape=(None, side, side), dtype=types[0])
-            if not images.size:
-                raise ValueError(f"x_{part} has no pixels")
-            if types[0].startswith("float") and not 0 <= images.min() <= images.max() <= 1:
-                raise ValueError(
-                    f"x_{part} must lie in [0, 1], got {images.min()} to {images.max()}"
-                )
-            most = np.iinfo(np.int64).max
-            if (
-                labels.dtype.kind not in "iu"
-                or labels.size != len(images)
-                or not 0 <= labels.min() <= labels.max() <= most
-            ):
-                have = f"{labels.size}: {checks.shown(labels)}"
-                raise ValueError(
-                    f"y_{part} must be {len(images)} whole numbers >= 0 and <= {most}, got {have}"
-                )
-            parts.append((images.reshape(len(images), -1), labels.ravel()))
+    types = ["uint8", "bool", "float16", "float32", "float64"]  # then that of training images
+    side = None
+    parts = []
+    with _reading(path):
+        content = path.read_bytes()
+        with np.lib.npyio.NpzFile(io.BytesIO(content), allow_pickle=False) as file:
+            names = ("x_train", "y_train", "x_test", "y_test")
+            missing = [name for name in names if name not in file]
+            if missing:
+                raise ValueError(f"it has no {' and no '.join(missing)}")
+            for part in ("train", "test"):
+                images = np.asarray(file[f"x_{part}"])
+                labels = np.asarray(file[f"y_{part}"])
+                images = _checked_images(f"x_{part}", images, types, side)
+                types = [images.dtype.name]
+                side = images.shape[1]
+                labels = _checked_labels(f"y_{part}", labels, len(images))
+                parts.append((images.reshape(len(images), -1), labels))
     checksum = _checksum({path.name: hashlib.sha256(content).hexdigest()})
-    return _Source(path.name, parts, 255 if types == ["uint8"] else 1, checksum)
+    white = 255 if types == ["uint8"] else 1
+    return _Source(path.name, parts, white, checksum)
+
+
+def _checked_images(
+    name: str, images: NDArray[Any], types: list[str], side: int | None
+) -> NDArray[Any]:
+    """Return images that are square, of a side, if any, and of one of some types."""
+    checks.choice(f"type of {name}", images.dtype.name, types)
+    if side is None and images.ndim == 3:
+        side = images.shape[1]
+    images = checks.array(name, images, shape=(None, side, side), dtype=images.dtype.name)
+    if not images.size:
+        raise ValueError(f"{name} has no pixels")
+    if images.dtype.kind == "f" and not 0 <= images.min() <= images.max() <= 1:
+        raise ValueError(f"{name} must lie in [0, 1], got {images.min()} to {images.max()}")
+    return images
+
+
+def _checked_labels(name: str, labels: NDArray[Any], count: int) -> NDArray[Any]:
+    most = np.iinfo(np.int64).max
+    whole = labels.dtype.kind in "iu" and labels.size == count
+    if not whole or not 0 <= labels.min() <= labels.max() <= most:
+        have = f"{labels.size}: {checks.shown(labels)}"
+        raise ValueError(f"{name} must be {count} whole numbers >= 0 and <= {most}, got {have}")
+    return labels.ravel()
 
 
 @contextmanager
@@ -377,11 +416,14 @@ def _reading(path: Path) -> Iterator[None]:
 
 
 def _read_idx(folder: Path) -> _Source:
-    digests, parts = {}, []
+    digests = {}
+    parts = []
+    shapes = []
     for part in ("train", "t10k"):
         arrays = []
         for name, axes in ((f"{part}-images-idx3-ubyte", 3), (f"{part}-labels-idx1-ubyte", 1)):
-            if (path := idx_file(folder, name)) is None:
+            path = idx_file(folder, name)
+            if path is None:
                 raise DataError(
                     f"{folder} has neither {name}, gzipped or not, nor a folder 'train' of images"
                     " by class"
@@ -395,13 +437,12 @@ def _read_idx(folder: Path) -> _Source:
             raise DataError(
                 f"{folder} has {counts} in its {part}-* files: they do not belong together"
             )
-        parts.append((images, labels))
-    shapes = [images.shape[1:] for images, _ in parts]
+        parts.append((images.reshape(len(images), -1), labels))
+        shapes.append(images.shape[1:])
     if len({side for shape in shapes for side in shape}) > 1:
         sizes = " and ".join("{} x {}".format(*shape) for shape in shapes)
         raise DataError(f"images in {folder} must be square and of one size, got {sizes} pixels")
-    rows = [(images.reshape(len(images), -1), labels) for images, labels in parts]
-    return _Source(folder.name, rows, 255, _checksum(digests))
+    return _Source(folder.name, parts, 255, _checksum(digests))
 
 
 def _parse_idx(content: bytes, axes: int, path: Path) -> NDArray[np.uint8]:
@@ -419,27 +460,25 @@ def _parse_idx(content: bytes, axes: int, path: Path) -> NDArray[np.uint8]:
         raise DataError(f"{path} is not an IDX file of unsigned bytes with {axes} axes: {again}")
     shape = tuple(int(n) for n in np.frombuffer(content, ">u4", count=axes, offset=4))
     if 0 in shape or len(content) != header + math.prod(shape):
-        have = (
-            f"{len(content) - header} values where its header announces"
-            f" {' x '.join(map(str, shape))}"
+        have = len(content) - header
+        announced = " x ".join(map(str, shape))
+        raise DataError(
+            f"{path} holds {have} values where its header announces {announced}: {again}"
         )
-        raise DataError(f"{path} holds {have}: {again}")
     return np.frombuffer(content, np.uint8, offset=header).reshape(shape)
 
 
 def _digits() -> _Source:
     from sklearn.datasets import load_digits
 
-    images, labels = (a.astype(np.uint8) for a in load_digits(return_X_y=True))
+    levels, classes = load_digits(return_X_y=True)
+    images = levels.astype(np.uint8)
+    labels = classes.astype(np.uint8)
     test = np.zeros(len(labels), bool)
     test[np.argsort(labels, kind="stable")[::5]] = True
     parts = [(images[~test], labels[~test]), (images[test], labels[test])]
-    return _Source(
-        "scikit-learn digits",
-        parts,
-        16,
-        hashlib.sha256(images.tobytes() + labels.tobytes()).hexdigest(),
-    )
+    checksum = hashlib.sha256(images.tobytes() + labels.tobytes()).hexdigest()
+    return _Source("scikit-learn digits", parts, 16, checksum)
 
 
 def _binarize(

@@ -71,13 +71,15 @@ def fetch_mnist(source: str | Path | None = None, *, progress: bool = True) -> P
     address = isinstance(source, str) and source.startswith(("http://", "https://"))
     folder = os.environ.get("LEAMVD_DATA_DIR") if source is None else source
     if folder and not address:
-        return _verified(Path(folder).expanduser(), "source" if source else "LEAMVD_DATA_DIR")
+        named_by = "source" if source else "LEAMVD_DATA_DIR"
+        return _verified(Path(folder).expanduser(), named_by)
 
     import pooch
 
     cache = Path(pooch.os_cache("leamvd")) / "mnist"
+    mirrors = (str(source).rstrip("/") + "/",) if address else MIRRORS
     for name in MNIST_SHA256:
-        _download(name, cache, (str(source).rstrip("/") + "/",) if address else MIRRORS, progress)
+        _download(name, cache, mirrors, progress)
     return cache
 
 
@@ -85,8 +87,12 @@ def idx_file(folder: Path, name: str) -> Path | None:
     """Return the file of this name in a folder, gzipped or not, also ``images.idx3`` for
     ``images-idx3``; or None.
     """
-    names = (name + end for name in (name, name.replace("-idx", ".idx")) for end in (".gz", ""))
-    return next((folder / name for name in names if (folder / name).is_file()), None)
+    dotted = name.replace("-idx", ".idx")
+    for spelled in (f"{name}.gz", name, f"{dotted}.gz", dotted):
+        path = folder / spelled
+        if path.is_file():
+            return path
+    return None
 
 
 def _download(name: str, cache: Path, mirrors: Iterable[str], progress: bool) -> None:
@@ -119,12 +125,12 @@ def _download(name: str, cache: Path, mirrors: Iterable[str], progress: bool) ->
 def _verified(folder: Path, named_by: str) -> Path:
     problems = []
     for name, unpacked in UNPACKED_SHA256.items():
-        if (path := idx_file(folder, name)) is None:
+        path = idx_file(folder, name)
+        if path is None:
             problems.append(f"  {name}.gz: missing")
-        elif hashlib.sha256(path.read_bytes()).hexdigest() not in (
-            MNIST_SHA256[f"{name}.gz"],
-            unpacked,
-        ):
+            continue
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        if digest not in (MNIST_SHA256[f"{name}.gz"], unpacked):
             problems.append(
                 f"  {path.name}: truncated or altered: its SHA-256 is not the original's"
             )

@@ -115,15 +115,15 @@ def start(
     if trainer in STRATEGIES:
         return STRATEGIES[trainer](x0, **options, n_gen=budget, seed=seed), objective
     if trainer == "lea-mvd":
-        options |= {"n_elite": training.n_elite, "reading": reading}
-    # initialization (A)
-    within = {"n_var": problem.n_var, "bounds": (-functions.LIMIT, functions.LIMIT)}
+        options["n_elite"] = training.n_elite
+        options["reading"] = reading
     if training.x0 != "none":
-        options |= {"x0": x0}
-    else:
-        options = {
-            name: value for name, value in options.items() if name not in unused_without_x0(trainer)
-        } | within
+        options["x0"] = x0
+    else:  # initialization (A)
+        for name in unused_without_x0(trainer):
+            options.pop(name, None)
+        options["n_var"] = problem.n_var
+        options["bounds"] = (-functions.LIMIT, functions.LIMIT)
     return optimizer(trainer, **options, n_gen=budget, seed=seed), objective
 
 
@@ -151,11 +151,17 @@ def search(
     It is that of the last generation that ends by then.
     """
     budgets = [round(mark * problem.n_var) for mark in marks]
-    run = generations(*start(problem, trainer, training, reading, seed, budgets[-1]), budgets[-1])
-    ends = [(0, math.nan), *((opt.nfev, opt.best_fun) for opt in run)]
-    at = np.searchsorted([nfev for nfev, _ in ends], budgets, side="right") - 1
-    rows = [(mark, *ends[i]) for mark, i in zip(marks, at, strict=True)]
-    return Result(pd.DataFrame(rows, columns=["mark", "evaluations", "best"]))
+    opt, objective = start(problem, trainer, training, reading, seed, budgets[-1])
+    evaluations = [0]
+    best = [math.nan]
+    for _ in generations(opt, objective, budgets[-1]):
+        evaluations.append(opt.nfev)
+        best.append(opt.best_fun)
+    at = np.searchsorted(evaluations, budgets, side="right") - 1
+    rows = pd.DataFrame({"mark": marks})
+    rows["evaluations"] = np.array(evaluations)[at]
+    rows["best"] = np.array(best)[at]
+    return Result(rows)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -171,16 +177,15 @@ class Comparison:
     def plan(self) -> Plan:
         """Return the plan of one table, "runs"."""
         calls = {}
-        for (problem, marks), text, seed in product(
-            self.problems.items(), self.methods, self.seeds
-        ):
-            method, base = Method.parse(text), Reading()
+        for (problem, marks), text in product(self.problems.items(), self.methods):
+            method = Method.parse(text)
+            base = Reading()
             if method.trainer in STRATEGIES:
                 base = Reading(population_size=usual_population_size(method.trainer, problem.n_var))
-            settings = method.training(Training()), method.reading(base)
-            calls[str(problem), text, seed] = delayed(search)(
-                problem, method.trainer, *settings, seed, marks
-            )
+            settings = (method.trainer, method.training(Training()), method.reading(base))
+            for seed in self.seeds:
+                call = delayed(search)(problem, *settings, seed, marks)
+                calls[str(problem), text, seed] = call
         return {"runs": (["problem", "method", "seed"], calls)}
 
 
@@ -193,11 +198,10 @@ def against(table: pd.DataFrame, method: str) -> pd.DataFrame:
     ends = last(table, "mark")
     others = [(other, method) for other in ends["method"].unique() if other != method]
     rows = compared(ends, "best", others, by=["problem"], upper=1)
-    best = summarize(ends, "best", ["problem", "method"], geometric=True).set_index(
-        ["problem", "method"]
-    )["mean"]
-    for name, column in (("best", "method"), ("own", "baseline")):
-        rows = rows.join(best.rename(name), on=["problem", column])
+    by = ["problem", "method"]
+    best = summarize(ends, "best", by, geometric=True).set_index(by)["mean"]
+    rows = rows.join(best.rename("best"), on=by)
+    rows = rows.join(best.rename("own"), on=["problem", "baseline"])
     return rows[["problem", "method", "runs", "best", "own", "ratio", "low", "high", "p"]]
 
 
@@ -205,15 +209,12 @@ def moved(table: pd.DataFrame) -> pd.DataFrame:
     """Return for each method, problem and mark how many times as high it ends where the problem is
     moved, `ratio`.
     """
-    there = table["problem"].str.endswith(end := f", moved by {Moved.by:g}").rename("moved")
+    end = f", moved by {Moved.by:g}"
+    there = table["problem"].str.endswith(end).rename("moved")
     problem = table["problem"].str.removesuffix(end)
     both = problem.isin(problem[there])
-    means = (
-        np.log(table["best"][both])
-        .groupby([table["method"], problem, table["mark"], there])
-        .mean()
-        .unstack()
-    )
+    groups = [table["method"], problem, table["mark"], there]
+    means = np.log(table["best"][both]).groupby(groups).mean().unstack()
     return np.exp(means[True] - means[False]).rename("ratio").reset_index()
 
 
@@ -231,13 +232,17 @@ def directions(state: State) -> dict[str, float]:
 
     The parts are beta_2 P and (1 - beta_2) |mu_ani| C_ani (Eq. 4).
     """
-    P, C = state.path.astype(np.float64), state.descent.astype(np.float64)
-    path, descent = float(np.linalg.norm(P)), float(np.linalg.norm(C))
-    parts = state.beta2 * path, (1 - state.beta2) * abs(state.descent_mean) * descent
-    row = {
+    P = state.path.astype(np.float64)
+    C = state.descent.astype(np.float64)
+    path = float(np.linalg.norm(P))
+    descent = float(np.linalg.norm(C))
+    part = (1 - state.beta2) * abs(state.descent_mean) * descent
+    both = state.beta2 * path + part
+    share = part / both if both != 0 else math.nan
+    return {
         "beta2": state.beta2,
         "path_length": path,
         "descent_length": descent,
         "descent_path": cosine(C, P),
+        "descent_share": share,
     }
-    return row | {"descent_share": parts[1] / sum(parts) if any(parts) else math.nan}

@@ -22,7 +22,9 @@ from .plots import BLUE, VERMILION, legend, panels, shades, styled
 
 PROFILES = {"recorded": 100_000, "quick": 100_000, "paper": 5_000_000}  # tournaments of each kind
 CURVE = tuple(np.linspace(0, 4, 81).tolist())  # exponents at which selection pressure is drawn
-BINARY, DOUBLE, FOUR = "binary tournament", "double binary tournament", "tournament of four"
+BINARY = "binary tournament"
+DOUBLE = "double binary tournament"
+FOUR = "tournament of four"
 STATED = {BINARY: 1.0, DOUBLE: 2.0}  # the exponents that the paper calls equivalent
 FALSE_ALARMS = 0.01  # of all tests in one table together (Bonferroni)
 
@@ -57,9 +59,11 @@ def tables(
     n = usual if n_tournaments is None else n_tournaments
     # so that the best rank expects five wins
     checks.integer("n_tournaments", n, at_least=5 * population_size)
-    chosen, curves = weights([population_size], exponents), weights(population_sizes, CURVE)
     return Tables(
-        chosen, curves, simulate(population_size, n, seed), population(population_size, seed)
+        weights([population_size], exponents),
+        weights(population_sizes, CURVE),
+        simulate(population_size, n, seed),
+        population(population_size, seed),
     )
 
 
@@ -73,7 +77,8 @@ def tournaments(population_size: int) -> dict[str, np.ndarray]:
     1/lambda it draws one of them twice, who is the best of two; otherwise its winner is the best of
     four.
     """
-    two, four = (tournament(population_size, size) for size in (2, 4))
+    two = tournament(population_size, 2)
+    four = tournament(population_size, 4)
     return {BINARY: two, DOUBLE: four + (two - four) / population_size, FOUR: four}
 
 
@@ -83,13 +88,14 @@ def weights(population_sizes: Sequence[int], exponents: Sequence[float]) -> pd.D
     """
     rows = []
     for size in population_sizes:
-        by_method = {(f"exponent {a:g}", a): fractional_tournament(size, a) for a in exponents}
-        by_method |= {(name, np.nan): G for name, G in tournaments(size).items()}
-        rows += [
-            (size, *method, rank, w)
-            for method, G in by_method.items()
-            for rank, w in enumerate(G, start=1)
-        ]
+        methods = []
+        for a in exponents:
+            methods.append((f"exponent {a:g}", a, fractional_tournament(size, a)))
+        for name, exact in tournaments(size).items():
+            methods.append((name, np.nan, exact))
+        for name, a, G in methods:
+            for rank, weight in enumerate(G, start=1):
+                rows.append((size, name, a, rank, weight))
     return pd.DataFrame(rows, columns=["population_size", "method", "exponent", "rank", "weight"])
 
 
@@ -100,30 +106,26 @@ def simulate(population_size: int, n_tournaments: int, seed: int) -> pd.DataFram
     rng = np.random.default_rng(seed)
     draws = rng.integers(1, population_size, size=(2, n_tournaments, 2), endpoint=True)
     one, other = draws.min(axis=2)  # winners of two binary tournaments
-    # drawn twice
-    best, same = np.minimum(one, other), rng.integers(population_size, size=n_tournaments) == 0
-    winners, rows = {BINARY: one, DOUBLE: np.where(same, one, best), FOUR: best}, []
+    best = np.minimum(one, other)
+    twice = rng.integers(population_size, size=n_tournaments) == 0  # one is drawn twice
+    winners = {BINARY: one, DOUBLE: np.where(twice, one, best), FOUR: best}
+    parts = []
     for name, exact in tournaments(population_size).items():
         wins = np.bincount(winners[name], minlength=population_size + 1)[1:]
-        won = {
-            "tournament": name,
-            "rank": range(1, population_size + 1),
-            "wins": wins,
-            "share": wins / n_tournaments,
-        }
-        rows.append(
-            pd.DataFrame(
-                won | {"error": np.sqrt(exact * (1 - exact) / n_tournaments), "exact": exact}
-            )
-        )
-    return pd.concat(rows, ignore_index=True)
+        part = pd.DataFrame({"tournament": name, "rank": range(1, population_size + 1)})
+        part["wins"] = wins
+        part["share"] = wins / n_tournaments
+        part["error"] = np.sqrt(exact * (1 - exact) / n_tournaments)
+        part["exact"] = exact
+        parts.append(part)
+    return pd.concat(parts, ignore_index=True)
 
 
 def population(population_size: int, seed: int) -> pd.DataFrame:
     """Return points from N(0, I), sorted by (x1 - 1)^2 + 4 (x2 - 1)^2."""
     X = np.random.default_rng(seed).standard_normal((population_size, 2))
-    X = X[np.argsort((X[:, 0] - 1) ** 2 + 4 * (X[:, 1] - 1) ** 2, kind="stable")]
-    return pd.DataFrame(X, columns=["x1", "x2"])
+    values = (X[:, 0] - 1) ** 2 + 4 * (X[:, 1] - 1) ** 2
+    return pd.DataFrame(X[np.argsort(values, kind="stable")], columns=["x1", "x2"])
 
 
 # ---- tables
@@ -135,25 +137,26 @@ def normal_models(points: pd.DataFrame, exponents: Sequence[float]) -> pd.DataFr
     `distance` is that of the mean to the optimum (1, 1), and `area` std1 std2 over that of equal
     weights.
     """
-    X, rows = np.ascontiguousarray(points), []
+    X = np.ascontiguousarray(points)
+    rows = []
     for a in exponents:
         mean, std = mean_and_std(X, fractional_tournament(len(X), a))
-        rows.append(
-            (a, *mean, *std, np.linalg.norm(mean - 1), np.prod(std) / np.prod(X.std(axis=0)))
-        )
+        distance = np.linalg.norm(mean - 1)
+        area = np.prod(std) / np.prod(X.std(axis=0))
+        rows.append((a, *mean, *std, distance, area))
     columns = ["exponent", "mean of x1", "mean of x2", "std of x1", "std of x2", "distance", "area"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def pressure(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the expected rank sum k G_k and the effective sample size 1 / sum G_k^2."""
-    terms = rows.assign(rank=rows["rank"] * rows["weight"], square=rows["weight"] ** 2)
-    sums = terms.groupby(["population_size", "method", "exponent"], sort=False, dropna=False)[
-        ["rank", "square"]
-    ].sum()
-    return pd.DataFrame(
-        {"expected rank": sums["rank"], "effective size": 1 / sums["square"]}
-    ).reset_index()
+    groups = ["population_size", "method", "exponent"]
+    terms = rows[groups].copy()
+    terms["expected rank"] = rows["rank"] * rows["weight"]
+    terms["effective size"] = rows["weight"] ** 2
+    sums = terms.groupby(groups, sort=False, dropna=False).sum()
+    sums["effective size"] = 1 / sums["effective size"]
+    return sums.reset_index()
 
 
 def goodness(counts: pd.DataFrame) -> pd.DataFrame:
@@ -165,18 +168,17 @@ def goodness(counts: pd.DataFrame) -> pd.DataFrame:
         pairs = {"its formula": ranks["exact"].to_numpy()}
         if name in STATED:
             pairs[f"exponent {STATED[name]:g}"] = fractional_tournament(len(ranks), STATED[name])
+        wins = ranks["wins"].to_numpy()
         for against, p in pairs.items():
-            expected = ranks["wins"].sum() * p
+            expected = wins.sum() * p
             # the last ranks, which expect fewer wins, are counted together
             starts = np.flatnonzero(expected >= 5)
-            test = stats.chisquare(
-                *(np.add.reduceat(wins, starts) for wins in (ranks["wins"].to_numpy(), expected))
-            )
+            test = stats.chisquare(np.add.reduceat(wins, starts), np.add.reduceat(expected, starts))
             rows.append((name, against, test.statistic, len(starts) - 1, test.pvalue))
-    table = pd.DataFrame(
-        rows, columns=["tournament", "against", "chi-square", "degrees of freedom", "p"]
-    )
-    return table.assign(rejected=table["p"] < FALSE_ALARMS / len(table))
+    columns = ["tournament", "against", "chi-square", "degrees of freedom", "p"]
+    table = pd.DataFrame(rows, columns=columns)
+    table["rejected"] = table["p"] < FALSE_ALARMS / len(table)
+    return table
 
 
 def closest(population_size: int) -> pd.DataFrame:
@@ -185,7 +187,8 @@ def closest(population_size: int) -> pd.DataFrame:
 
     Distances are total variation: the largest difference in the probability of any set of ranks.
     """
-    grid, rows = np.linspace(0, 8, 8001), {}
+    rows = {}
+    grid = np.linspace(0, 8, 8001)
     candidates = np.array([fractional_tournament(population_size, a) for a in grid])
     for name, exact in tournaments(population_size).items():
         distances = pd.Series(np.abs(candidates - exact).sum(axis=1) / 2, index=grid)
@@ -202,13 +205,11 @@ def closest(population_size: int) -> pd.DataFrame:
 def plot_weights(table: pd.DataFrame) -> Figure:
     """Plot weights against rank: exponents as lines, tournaments as markers."""
     figure, ((ax,),) = panels(1, 1, height=4.2)
-    wide, lines = (
-        table.pivot(index="rank", columns="method", values="weight"),
-        table.dropna()["method"].unique(),
-    )
+    wide = table.pivot(index="rank", columns="method", values="weight")
+    lines = table.dropna()["method"].unique()
     wide[lines].plot(ax=ax, color=shades(len(lines)))
-    labels = {"xlabel": "rank (1 = best)", "ylabel": "weight", "ylim": (0, None)}
-    wide.drop(columns=lines).plot(ax=ax, style=["ko", "ks", "kx"], fillstyle="none", **labels)
+    wide.drop(columns=lines).plot(ax=ax, style=["ko", "ks", "kx"], fillstyle="none")
+    ax.set(xlabel="rank (1 = best)", ylabel="weight", ylim=(0, None))
     ax.set_title(f"probability to be selected, {len(wide)} individuals")
     return figure
 
@@ -223,13 +224,13 @@ def plot_differences(counts: pd.DataFrame, nearest: pd.DataFrame) -> Figure:
     for ax, (name, ranks) in zip(axes[:, 0], counts.groupby("tournament", sort=False), strict=True):
         ax.axhline(0, color="black", linewidth=0.8)
         for kind, look in looks.items():
-            if pd.notna(a := nearest.loc[name, f"{kind} exponent"]):
+            a = nearest.loc[name, f"{kind} exponent"]
+            if pd.notna(a):
                 values = 100 * (fractional_tournament(len(ranks), a) - ranks["exact"])
                 ax.plot(ranks["rank"], values, label=f"{kind} exponent", **look)
+        counted = 100 * (ranks["share"] - ranks["exact"])
         look = {"fmt": ".k", "markersize": 4, "linewidth": 1, "label": "simulation ± 2 s.e."}
-        ax.errorbar(
-            ranks["rank"], 100 * (ranks["share"] - ranks["exact"]), 200 * ranks["error"], **look
-        )
+        ax.errorbar(ranks["rank"], counted, 200 * ranks["error"], **look)
         ax.set_title(str(name))
     axes[-1, 0].set_xlabel("rank (1 = best)")
     figure.supylabel("less the exact probability (percentage points)")
@@ -243,21 +244,17 @@ def plot_pressure(table: pd.DataFrame) -> Figure:
     horizontal lines.
     """
     figure, axes = panels(1, 2, height=4.4)
-    curves, largest = table.dropna(), table["population_size"].max()
+    curves = table.dropna()
+    largest = table["population_size"].max()
     levels = table[table["exponent"].isna() & (table["population_size"] == largest)]
     for ax, label in zip(axes[0], ("expected rank", "effective size"), strict=True):
         wide = curves.pivot(index="exponent", columns="population_size", values=label)
         wide = (wide / wide.columns).add_prefix("$\\lambda$ = ")
-        wide.plot(
-            ax=ax,
-            color=shades(wide.shape[1]),
-            legend=False,
-            ylabel=f"{label} / $\\lambda$",
-            ylim=(0, None),
-        )
-        for method, value, style in zip(
-            levels["method"], levels[label] / largest, (":", "--", "-."), strict=True
-        ):
+        wide.plot(ax=ax, color=shades(wide.shape[1]), legend=False)
+        ax.set(ylabel=f"{label} / $\\lambda$", ylim=(0, None))
+        heights = levels[label] / largest
+        styles = (":", "--", "-.")
+        for method, value, style in zip(levels["method"], heights, styles, strict=True):
             ax.axhline(value, color="k", linestyle=style, linewidth=1, label=method)
     legend(figure, ncols=2)
     return figure
@@ -271,22 +268,16 @@ def plot_models(points: pd.DataFrame, models: pd.DataFrame) -> Figure:
     columns = min(3, len(models))
     rows = -(-len(models) // columns)
     figure, axes = panels(rows, columns, height=0.6 + 1.5 * rows, sharex=True, sharey=True)
-    turn, most = (
-        np.linspace(0, 2 * np.pi, 100),
-        fractional_tournament(len(points), models["exponent"].max())[0],
-    )
+    most = fractional_tournament(len(points), models["exponent"].max())[0]
+    turn = np.linspace(0, 2 * np.pi, 100)
     for ax, (a, x1, x2, s1, s2, *_) in zip(axes.flat, models.itertuples(index=False), strict=False):
         G = fractional_tournament(len(points), a)
-        dots = ax.scatter(
-            points["x1"], points["x2"], c=G, cmap="viridis_r", s=28, vmin=0, vmax=most
-        )
+        look = {"c": G, "cmap": "viridis_r", "s": 28, "vmin": 0, "vmax": most}
+        dots = ax.scatter(points["x1"], points["x2"], **look)
         for k in (1, 2):
-            ax.plot(
-                x1 + k * s1 * np.cos(turn),
-                x2 + k * s2 * np.sin(turn),
-                color=VERMILION,
-                linewidth=1.2,
-            )
+            right = x1 + k * s1 * np.cos(turn)
+            up = x2 + k * s2 * np.sin(turn)
+            ax.plot(right, up, color=VERMILION, linewidth=1.2)
         ax.plot(x1, x2, "+", color=VERMILION, markersize=10, markeredgewidth=2)
         ax.plot(1, 1, "*", color="black", markersize=9)
         ax.set(title=f"exponent {a:g}", aspect="equal")

@@ -26,8 +26,10 @@ from .words import named
 
 LARGE: list[Problem] = [Function(name, n_var) for n_var in (100, 1_000) for name in USUAL]
 RBM_1 = FirstRBM("RBM 1", Images(dataset="mnist", n_images=10_000), n_hidden=30)
+PROBLEMS = dict.fromkeys(LARGE, MARKS)
+PROBLEMS[RBM_1] = MARKS[:5]  # whose evaluations take long
 PAPER = Comparison(
-    problems=dict.fromkeys(LARGE, MARKS) | {RBM_1: MARKS[:5]},  # whose evaluations take long
+    problems=PROBLEMS,
     # the last one was added after searches had been seen to stand still
     methods=("lea-mvd", "cma-es", "sep-cma-es", "random", "lea-mvd:reset=off"),
     seeds=tuple(range(10)),
@@ -43,7 +45,8 @@ READINGS = ("lea-mvd", FORMER, RECOMMENDED)
 SIXTEEN = ("snes:population_size=16", "cr-fm-nes:population_size=16")
 STRATEGIES = ("snes:population_size=16", "snes", "cr-fm-nes:population_size=16", "cr-fm-nes")
 SUITE = (8, 10, 12, 15, 17, 24)  # functions of bbob-largescale
-EARLY, FIRST = MARKS[:5], MARKS[:3]  # the second is where a reading is chosen
+EARLY = MARKS[:5]
+FIRST = MARKS[:3]  # where a reading is chosen
 JUDGED: list[Problem] = [
     Function(name, n_var) for n_var in (100, 1_000) for name in ("sphere", "rastrigin")
 ]
@@ -72,9 +75,10 @@ MOVED = Comparison(
 
 def used() -> Plan:
     """Return the plan of the searches that say what to use, beside those of Section 11."""
-    plans = [comparison.plan()["runs"] for comparison in USED]
-    columns = plans[0][0]
-    calls = {label: call for _, labeled in plans for label, call in labeled.items()}
+    calls = {}
+    for comparison in USED:
+        columns, labeled = comparison.plan()["runs"]
+        calls.update(labeled)
     return {"runs": (columns, calls)}
 
 
@@ -144,12 +148,11 @@ def by_kind(ratios: pd.DataFrame) -> pd.DataFrame:
     everywhere = ratios.loc[ratios["method"] == "snes:population_size=16", "problem"]
     some = ratios.assign(kind=kind)[ratios["problem"].isin(everywhere)]
     by = ["kind", "method", "mark"]
-    problems = summarize(some, "ratio", [*by, "problem"], geometric=True).rename(
-        columns={"mean": "ratio"}
-    )
+    problems = summarize(some, "ratio", [*by, "problem"], geometric=True)
+    problems = problems.rename(columns={"mean": "ratio"})
     counted = [some[some["kind"] == "RBM 1"], problems[problems["kind"] != "RBM 1"]]
     rows = pd.concat([summarize(table, "ratio", by, geometric=True) for table in counted])
-    return rows.sort_values(["kind", "method", "mark"], ignore_index=True)
+    return rows.sort_values(by, ignore_index=True)
 
 
 def choice(ratios: pd.DataFrame, moved_searches: pd.DataFrame) -> pd.DataFrame:
@@ -202,14 +205,10 @@ def plot_used(ratios: pd.DataFrame) -> Figure:
 
     Where a line leaves the panel the method is more than ten times as high.
     """
-    means = summarize(
-        ratios[ratios["method"].isin(DRAWN)], "ratio", ["problem", "method", "mark"], geometric=True
-    )
-    kinds = means["problem"].str.partition(",")[0].map(KINDS)
-    order = [
-        *means["problem"][kinds == "smooth"].unique(),
-        *means["problem"][kinds != "smooth"].unique(),
-    ]
+    drawn = ratios[ratios["method"].isin(DRAWN)]
+    means = summarize(drawn, "ratio", ["problem", "method", "mark"], geometric=True)
+    smooth = means["problem"].str.partition(",")[0].map(KINDS) == "smooth"
+    order = [*means["problem"][smooth].unique(), *means["problem"][~smooth].unique()]
     columns = 4
     rows = -(-len(order) // columns)
     figure, axes = panels(rows, columns, height=1.2 + 1.35 * rows, sharex=True, sharey=True)

@@ -58,16 +58,21 @@ class Settings:
     rbm_seeds: tuple[int, ...] = tuple(range(30))  # of LEA-MVD's searches of RBMs
 
 
-FEW = {
-    "functions": ("rastrigin", "griewank"),
-    "sizes": (2, 10),
-    "methods": ("lea-mvd", "sep-cma-es", "random"),
-}
-FEW |= {"sigmas": (0.1, 0.3), "seeds": (0, 1), "rbm_seeds": (0,), "images": Images(n_images=200)}
-PROFILES = {"quick": Settings(**FEW), "paper": Settings()}
-# evaluations of a search of the paper, about, and of the searches on functions
-EARLY, BUDGET = 1_000, 5_000
-N_HIDDEN, EPOCHS = 5, 50  # of the RBMs, and of contrastive divergence
+QUICK = Settings(
+    functions=("rastrigin", "griewank"),
+    sizes=(2, 10),
+    methods=("lea-mvd", "sep-cma-es", "random"),
+    sigmas=(0.1, 0.3),
+    seeds=(0, 1),
+    images=Images(n_images=200),
+    rbm_seeds=(0,),
+)
+PAPER = Settings()
+PROFILES = {"quick": QUICK, "paper": PAPER}
+EARLY = 1_000  # evaluations of a search of the paper, about
+BUDGET = 5_000  # and of the searches on functions
+N_HIDDEN = 5  # of the RBMs
+EPOCHS = 50  # of contrastive divergence
 STARTS = {"cd": "contrastive divergence", "l-bfgs": "L-BFGS"}  # what a search of an RBM comes after
 
 # rounding or the gradient ends it, not these
@@ -125,7 +130,8 @@ def valley(function: str, n_var: int, seed: int) -> Valley | None:
     """
     rng = np.random.default_rng([seed, n_var])
     value, gradient = in_unit_cube(function, rng.uniform(0.1, 0.9, n_var))
-    here = Valley(value, gradient, TOLERANCE * float(value(rng.random((1_000, n_var))).mean()))
+    values = value(rng.random((1_000, n_var)))
+    here = Valley(value, gradient, TOLERANCE * float(values.mean()))
     for _ in range(TRIES):
         x, start = here.descend(rng.random(n_var))
         if start > here.tolerance:
@@ -141,23 +147,26 @@ def escape(function: str, n_var: int, method: str, sigmas: tuple[float, ...], se
     evaluations; all are NaN where there is no local minimum to start from.
     """
     columns = ["sigma0", "start", "tolerance", "early", "end", "best", "evaluations"]
-    if (here := valley(function, n_var, seed)) is None:
+    here = valley(function, n_var, seed)
+    if here is None:
         return Result(pd.DataFrame({"sigma0": sigmas}).reindex(columns=columns))
-    parsed, rows = Method.parse(method), []
+    parsed = Method.parse(method)
     given: dict[str, Any] = {}
     if parsed.trainer == "lea-mvd":
         given = {"reading": parsed.reading(Reading()), "limits": "clip"}
     elif parsed.trainer.endswith("cma-es"):
         given = {"population_size": 4 + int(3 * np.log(n_var))}  # pycma's
+    rows = []
     for sigma0 in sigmas:
-        opt = optimizer(
-            parsed.trainer, here.x, bounds=(0, 1), sigma0=sigma0, n_gen=BUDGET, seed=seed, **given
-        )
-        early = here.x
+        given["sigma0"] = sigma0
+        opt = optimizer(parsed.trainer, here.x, bounds=(0, 1), n_gen=BUDGET, seed=seed, **given)
+        x = here.x
         for _ in generations(opt, here.value, BUDGET):
-            early = opt.result.x if opt.nfev <= EARLY else early
-        ends = (here.descend(x)[1] for x in (early, opt.result.x))
-        rows.append((sigma0, here.start, here.tolerance, *ends, opt.best_fun, float(opt.nfev)))
+            if opt.nfev <= EARLY:
+                x = opt.result.x
+        early = here.descend(x)[1]
+        end = here.descend(opt.result.x)[1]
+        rows.append((sigma0, here.start, here.tolerance, early, end, opt.best_fun, float(opt.nfev)))
     return Result(pd.DataFrame(rows, columns=columns))
 
 
@@ -168,22 +177,25 @@ def curvatures(theta: np.ndarray, V: np.ndarray, n_hidden: int) -> np.ndarray:
     """Return the eigenvalues of the error's Hessian in ascending order, by central differences of
     gradients.
     """
-    steps = 1e-4 * np.eye(len(theta))
-    after, before = (
-        [error_and_gradient(theta + y, V, n_hidden)[1] for y in moves] for moves in (steps, -steps)
-    )
-    H = np.subtract(after, before) / 2e-4
+    rows = []
+    for step in 1e-4 * np.eye(len(theta)):
+        after = error_and_gradient(theta + step, V, n_hidden)[1]
+        before = error_and_gradient(theta - step, V, n_hidden)[1]
+        rows.append(after - before)
+    H = np.array(rows) / 2e-4
     return np.linalg.eigvalsh((H + H.T) / 2)
 
 
 def descend_rbm(theta: np.ndarray, V: np.ndarray, n_hidden: int) -> tuple[np.ndarray, float]:
     """Return where L-BFGS ends from an RBM, and the error there."""
-    before, options = np.inf, LBFGS | {"maxfun": ROUND}
+    before = np.inf
+    options = LBFGS | {"maxfun": ROUND}
     while True:
         end = optimize.minimize(
             error_and_gradient, theta, (V, n_hidden), jac=True, method="L-BFGS-B", options=options
         )
-        theta, now = end.x, float(end.fun)
+        theta = end.x
+        now = float(end.fun)
         if now >= before - TOLERANCE * now:
             return theta, now
         before = now
@@ -197,64 +209,71 @@ def escape_from_training(images: Images, method: str, seed: int) -> Result:
     error `without` a search, which L-BFGS reaches from there; the `best` of the search, and the
     `end` that L-BFGS makes of it.
     """
-    V, parsed = images.load("float64").train.astype(np.float64), Method.parse(method)
-    training, reading = parsed.training(Training(dtype="float64")), parsed.reading(EXPERIMENT)
+    V = images.load("float64").train.astype(np.float64)
+    parsed = Method.parse(method)
+    training = parsed.training(Training(dtype="float64"))
+    reading = parsed.reading(EXPERIMENT)
     trainer = ContrastiveDivergence(V, N_HIDDEN, settings=training, seed=layer_seed(seed, 1))
     trainer.fit(EPOCHS)
-    theta, objective, rows = trainer.rbm.flat(), ReconstructionObjective(V, N_HIDDEN), []
+    theta = trainer.rbm.flat()
+    objective = ReconstructionObjective(V, N_HIDDEN)
+    rows = []
     for start in STARTS:
         error, gradient = error_and_gradient(theta, V, N_HIDDEN)
-        values = curvatures(theta, V, N_HIDDEN)
+        hessian = curvatures(theta, V, N_HIDDEN)
         lower, without = descend_rbm(theta, V, N_HIDDEN)
         opt = training.optimizer(parsed.trainer, theta, reading=reading, seed=seed)
         for _ in generations(opt, objective):
             pass
         end = descend_rbm(opt.result.x, V, N_HIDDEN)[1]
-        steepness = float(np.linalg.norm(gradient)), values[0], values[-1]
-        rows.append(
-            (start, len(theta), error, *steepness, TOLERANCE * error, without, opt.best_fun, end)
-        )
+        row = {
+            "start": start,
+            "n_var": len(theta),
+            "error": error,
+            "gradient": float(np.linalg.norm(gradient)),
+            "least": hessian[0],
+            "most": hessian[-1],
+            "tolerance": TOLERANCE * error,
+            "without": without,
+            "best": opt.best_fun,
+            "end": end,
+        }
+        rows.append(row)
         theta = lower
-    columns = [
-        "start",
-        "n_var",
-        "error",
-        "gradient",
-        "least",
-        "most",
-        "tolerance",
-        "without",
-        "best",
-        "end",
-    ]
-    return Result(pd.DataFrame(rows, columns=columns))
+    return Result(pd.DataFrame(rows))
 
 
 def plan(settings: Settings) -> Plan:
     """Return the plan of the section's `Tables`."""
     images = settings.images.known()
     labels = product(settings.functions, settings.sizes, settings.methods, settings.seeds)
-    runs = {label: delayed(escape)(*label[:3], settings.sigmas, label[3]) for label in labels}
-    rbms = {
-        ("lea-mvd", seed): delayed(escape_from_training)(images, "lea-mvd", seed)
-        for seed in settings.rbm_seeds
-    }
+    runs = {}
+    for label in labels:
+        *problem, seed = label
+        runs[label] = delayed(escape)(*problem, settings.sigmas, seed)
+    rbms = {}
+    for seed in settings.rbm_seeds:
+        rbms["lea-mvd", seed] = delayed(escape_from_training)(images, "lea-mvd", seed)
     return {
         "runs": (["function", "n_var", "method", "seed"], runs),
         "rbms": (["method", "seed"], rbms),
     }
 
 
-_OTHERS = tuple(
-    f"{method}perturbation={last}"
-    for method in ("lea-mvd:", f"{FORMER}+")
-    for last in ("off", "added")
-)
 # without the factors of R17
-WITHOUT = Settings(methods=_OTHERS, sigmas=(Training.sigma0,), rbm_seeds=())
+WITHOUT = Settings(
+    methods=(
+        "lea-mvd:perturbation=off",
+        "lea-mvd:perturbation=added",
+        f"{FORMER}+perturbation=off",
+        f"{FORMER}+perturbation=added",
+    ),
+    sigmas=(Training.sigma0,),
+    rbm_seeds=(),
+)
 
 RECORDED = {
-    "local_minima": Recorded(PROFILES["paper"], lambda: plan(PROFILES["paper"])),
+    "local_minima": Recorded(PAPER, lambda: plan(PAPER)),
     "last_step_minima": Recorded(WITHOUT, lambda: {"runs": plan(WITHOUT)["runs"]}),
 }
 
@@ -280,14 +299,13 @@ def most_escape(measured: Tables) -> dict[str, Effect]:
     The tests are by the number of a function's variables, and by the start of an RBM.
     """
     ours = escaped(measured.runs).query("method == 'lea-mvd' and sigma0 == @Training.sigma0")
-    tests = {
-        f"{n_var} variables": share(group["escaped"], lower=0.5)
-        for n_var, group in ours.groupby("n_var")
-    }
+    tests = {}
+    for n_var, group in ours.groupby("n_var"):
+        tests[f"{n_var} variables"] = share(group["escaped"], lower=0.5)
     of_rbms = escaped(measured.rbms).set_index("start")["escaped"]
-    return tests | {
-        f"RBM after {name}": share(of_rbms[[start]], lower=0.5) for start, name in STARTS.items()
-    }
+    for start, name in STARTS.items():
+        tests[f"RBM after {name}"] = share(of_rbms[[start]], lower=0.5)
+    return tests
 
 
 # ---- figures

@@ -98,12 +98,14 @@ class CRFMNES(Optimizer):
         self._path_sigma = np.zeros(self.n_var)
         self._path_c = np.zeros(self.n_var)
 
-        n, m = self.n_var, self.population_size
+        n = self.n_var
+        m = self.population_size
         self._weights = rank_weights(m)
-        self._mu_eff = 1 / float(self._weights @ self._weights)
-        self._c_sigma = (self._mu_eff + 2) / (n + self._mu_eff + 5)
-        self._c_c = (4 + self._mu_eff / n) / (n + 4 + 2 * self._mu_eff / n)
-        self._c_1 = 2 / ((n + 1.3) ** 2 + self._mu_eff) * (n - 5) / 6
+        mu_eff = 1 / float(self._weights @ self._weights)
+        self._mu_eff = mu_eff
+        self._c_sigma = (mu_eff + 2) / (n + mu_eff + 5)
+        self._c_c = (4 + mu_eff / n) / (n + 4 + 2 * mu_eff / n)
+        self._c_1 = 2 / ((n + 1.3) ** 2 + mu_eff) * (n - 5) / 6
         # of N(0, I), expected
         self._normal_length = math.sqrt(n) * (1 - 1 / (4 * n) + 1 / (21 * n**2))
         # how much the distance of a point counts while the distribution moves
@@ -119,11 +121,13 @@ class CRFMNES(Optimizer):
         z = np.concatenate([half, -half])
         length = float(np.linalg.norm(self._v))
         unit = self._v / length
-        y = z + (math.sqrt(1 + length**2) - 1) * np.outer(z @ unit, unit)
+        stretch = math.sqrt(1 + length**2) - 1
+        y = z + stretch * np.outer(z @ unit, unit)
         return np.asarray(self._mean + self._sigma * self._d * y)
 
     def _learn(self, X: Floats, F: Array) -> None:
-        n, m = self.n_var, self.population_size
+        n = self.n_var
+        m = self.population_size
         X = X[np.argsort(F, kind="stable")]
         length = float(np.linalg.norm(self._v))
         unit = self._v / length
@@ -156,9 +160,8 @@ class CRFMNES(Optimizer):
         d = self._d * (1 + weights @ s)
         log_volume = np.log(d).sum() + math.log(1 + float(self._v @ self._v)) / 2
         self._d = d / math.exp(log_volume / n)
-        self._sigma = self._sigma * math.exp(
-            eta_sigma / 2 * float(utilities @ (z**2 - 1).sum(axis=1)) / n
-        )
+        slope = float(utilities @ (z**2 - 1).sum(axis=1))
+        self._sigma = self._sigma * math.exp(eta_sigma / 2 * slope / n)
 
 
 def natural_gradients(Y: Array, length: float, unit: Array) -> tuple[Array, Array]:
@@ -172,21 +175,20 @@ def natural_gradients(Y: Array, length: float, unit: Array) -> tuple[Array, Arra
     squared = length**2
     gamma = 1 + squared
     unit_squared = unit**2
-    alpha = math.sqrt(squared**2 + (2 * gamma - math.sqrt(gamma)) / float(unit_squared.max())) / (
-        2 + squared
-    )
-    alpha = min(1.0, alpha)
+    most = float(unit_squared.max())
+    root = math.sqrt(squared**2 + (2 * gamma - math.sqrt(gamma)) / most)
+    alpha = min(1.0, root / (2 + squared))
     b = 2 * alpha**2 - (1 - alpha**2) * squared**2 / gamma
     inverse = 1 / (2 - (b + 2 * alpha**2) * unit_squared)
 
     along = (Y @ unit)[:, None]
     t = along * Y - (along**2 + gamma) / 2 * unit
     s = Y**2 - squared / gamma * along * Y * unit - 1
-    s = s - alpha / gamma * (
-        (2 + squared) * t * unit - squared * (t @ unit)[:, None] * unit_squared
-    )
+    crossed = squared * (t @ unit)[:, None] * unit_squared
+    s = s - alpha / gamma * ((2 + squared) * t * unit - crossed)
     scaled = inverse * unit_squared
-    s = inverse * s - b / (1 + b * float(unit_squared @ scaled)) * (s @ scaled)[:, None] * scaled
+    correction = b / (1 + b * float(unit_squared @ scaled)) * (s @ scaled)[:, None] * scaled
+    s = inverse * s - correction
     t = t - alpha * ((2 + squared) * s * unit - (s @ unit_squared)[:, None] * unit)
     return s, t
 

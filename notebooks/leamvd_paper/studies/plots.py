@@ -14,12 +14,18 @@ from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
+from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator, LogFormatter
 
 from .words import named
 
-BLUE, VERMILION, GREEN, PURPLE, GRAY = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#444444")
-SKY, ORANGE = "#56b4e9", "#e69f00"
+BLUE = "#0072b2"
+VERMILION = "#d55e00"
+GREEN = "#009e73"
+PURPLE = "#cc79a7"
+GRAY = "#444444"
+SKY = "#56b4e9"
+ORANGE = "#e69f00"
 """Six colors of Okabe and Ito (2008) and a dark gray, apart for color-blind readers too."""
 
 STYLE: dict[str, Any] = {
@@ -48,8 +54,9 @@ COLORS = {
     "sep-cma-es": PURPLE,
     "random": GRAY,
     "start": BLUE,
+    "snes": SKY,
+    "cr-fm-nes": ORANGE,
 }
-COLORS |= {"snes": SKY, "cr-fm-nes": ORANGE}
 """One color per method, the same in every figure; the start solution has that of contrastive
 divergence.
 """
@@ -65,11 +72,9 @@ def method_look(method: str) -> dict[str, str]:
 
 
 @styled
-def panels(
-    rows: int, columns: int, height: float, width: float = WIDTH, **options: Any
-) -> tuple[Figure, np.ndarray]:
-    """Return a figure, `WIDTH` wide by default, and its axes, shape (rows, columns)."""
-    return plt.subplots(rows, columns, figsize=(width, height), squeeze=False, **options)
+def panels(rows: int, columns: int, height: float, **options: Any) -> tuple[Figure, np.ndarray]:
+    """Return a figure, `WIDTH` wide, and its axes, shape (rows, columns)."""
+    return plt.subplots(rows, columns, figsize=(WIDTH, height), squeeze=False, **options)
 
 
 def band(ax: Axes, line: pd.DataFrame, x: str, y: str = "mean", **look: Any) -> None:
@@ -100,15 +105,16 @@ def legend(figure: Figure, ncols: int = 3) -> None:
     """Show the labels of all panels, each once, below them, in `ncols` columns or as many as have
     room.
     """
-    lines = {
-        name: line
-        for ax in figure.axes
-        for line, name in zip(*ax.get_legend_handles_labels(), strict=True)
-    }
+    lines = {}
+    for ax in figure.axes:
+        drawn, names = ax.get_legend_handles_labels()
+        lines.update(zip(names, drawn, strict=True))
     # of a column: a line and the longest label
     inches = 0.45 + 0.075 * max(map(len, lines), default=0)
-    columns = min(ncols, max(1, int(figure.get_figwidth() / inches)))
-    figure.legend(lines.values(), [*map(typeset, lines)], loc="outside lower center", ncols=columns)
+    room = int(figure.get_figwidth() / inches)
+    names = [typeset(name) for name in lines]
+    columns = min(ncols, max(1, room))
+    figure.legend(lines.values(), names, loc="outside lower center", ncols=columns)
 
 
 def shades(count: int) -> np.ndarray:
@@ -139,13 +145,9 @@ def input_std(errors: pd.DataFrame) -> Figure:
     figure, ((ax,),) = panels(1, 1, height=3.6)
     layers = sorted(errors["layer"].unique())
     shown = errors[errors["inputs"] == errors["inputs"].iloc[0]]
+    points_look = {"linewidth": 1.0, "marker": "o", "markersize": 3}
     for method, points in shown.groupby("method", sort=False):
-        look = method_look(method) | {
-            "linewidth": 1.0,
-            "marker": "o",
-            "markersize": 3,
-            "label": named(str(method)),
-        }
+        look = {**method_look(method), **points_look, "label": named(method)}
         ax.errorbar(points["layer"], points["mean"], error_bars(points), **look)
     ax.set_xticks(layers, [f"RBM {layer}" for layer in layers])
     ax.set(ylim=(0, None), ylabel="standard deviation of the inputs")
@@ -159,20 +161,15 @@ def gray_images(rows: Mapping[str, np.ndarray], *, signed: bool = False) -> Figu
 
     If `signed`, blue is below 127.5, white there, and red above.
     """
-    figure, axes = plt.subplots(len(rows), 1, figsize=(WIDTH, 0.3 + 0.4 * len(rows)), squeeze=False)
+    colors = "RdBu_r" if signed else "gray_r"
+    figure, axes = panels(len(rows), 1, height=0.3 + 0.4 * len(rows))
     for ax, (name, images) in zip(axes[:, 0], rows.items(), strict=True):
         framed = np.pad(images.astype(float), ((0, 0), (0, 0), (0, 1)), constant_values=np.nan)
-        ax.imshow(
-            np.hstack(list(framed)),
-            cmap="RdBu_r" if signed else "gray_r",
-            vmin=0,
-            vmax=255,
-            interpolation="nearest",
-        )
+        row = np.hstack(list(framed))
+        ax.imshow(row, cmap=colors, vmin=0, vmax=255, interpolation="nearest")
         ax.set_axis_off()
-        ax.text(
-            -0.01, 0.5, name.replace("$", r"\$"), transform=ax.transAxes, ha="right", va="center"
-        )
+        words = name.replace("$", r"\$")
+        ax.text(-0.01, 0.5, words, transform=ax.transAxes, ha="right", va="center")
     # the layout makes room for the names when it knows how wide images are
     figure.draw_without_rendering()
     return figure
@@ -188,7 +185,8 @@ def _make_visible(ax: Axes) -> None:
     drawn = [line for line in ax.lines if line.get_transform() == ax.transData]
     for line in drawn:
         finite = np.isfinite(np.asarray(line.get_xydata(), dtype=float)).all(axis=1)
-        if finite.any() and not (finite[1:] & finite[:-1]).any() and line.get_marker() == "None":
+        segments = finite[1:] & finite[:-1]
+        if finite.any() and not segments.any() and line.get_marker() == "None":
             filled = line.get_color() if line.get_linestyle() == "-" else "white"
             line.set(marker="o", markersize=4, markerfacecolor=filled)
     if drawn and not np.isfinite(ax.dataLim.get_points()).all():
@@ -216,45 +214,50 @@ def plotted(figure: Figure) -> list[dict[str, Any]]:
     of its legends.
     """
     drawn = []
-    eight_digits = np.vectorize(
-        lambda value: None if np.isnan(value) else float(f"{value:.8g}"), otypes=[object]
-    )
     for ax in figure.axes:
-        fixed = [
-            axis
-            for axis in (ax.xaxis, ax.yaxis)
-            if isinstance(axis.get_major_locator(), FixedLocator)
-        ]
-        texts = [*ax.texts, *(label for axis in fixed for label in axis.get_ticklabels())]
-        # bands and error bars
-        areas = [c for c in ax.collections if not isinstance(c, PathCollection)]
-        arrays = [
-            *(line.get_xydata() for line in ax.lines),
-            *(c.get_offsets() for c in ax.collections),
-            *(
-                shown.get_array()
-                for shown in (*ax.collections, *ax.images)
-                if shown.get_array() is not None
-            ),
-            *(path.vertices for c in areas for path in c.get_paths()),
-            *(np.array(bar.get_bbox()) for bar in ax.patches),
-            # where an annotation points to
-            *(getattr(text, "xy", text.get_position()) for text in texts),
-        ]
-        words = {"title": ax.get_title(), "x": ax.get_xlabel(), "y": ax.get_ylabel()}
-        words |= {
+        texts = list(ax.texts)
+        for axis in (ax.xaxis, ax.yaxis):
+            if isinstance(axis.get_major_locator(), FixedLocator):
+                texts += axis.get_ticklabels()
+        said = {
+            "title": ax.get_title(),
+            "x": ax.get_xlabel(),
+            "y": ax.get_ylabel(),
             "scales": [ax.get_xscale(), ax.get_yscale()],
             "texts": [text.get_text() for text in texts],
+            "looks": [_look(line) for line in ax.lines],
+            "arrays": [_eight_digits(values) for values in _arrays(ax, texts)],
         }
-        plain = [
-            eight_digits(np.ma.filled(np.ma.asarray(values, dtype=float), np.nan)).tolist()
-            for values in arrays
-        ]
-        drawn.append(words | {"looks": [*map(_look, ax.lines)], "arrays": plain})
+        drawn.append(said)
     legends = figure.findobj(Legend)
     labels = [text.get_text() for part in (figure, *legends) for text in part.texts]
     looks = [_look(line) for shown in legends for line in shown.findobj(Line2D)]
     return [*drawn, {"texts": labels, "looks": looks, "arrays": []}]
+
+
+def _arrays(ax: Axes, texts: list[Text]) -> list[Any]:
+    """Return what is drawn in axes, and where their texts stand."""
+    arrays = [line.get_xydata() for line in ax.lines]
+    arrays += [c.get_offsets() for c in ax.collections]
+    for shown in (*ax.collections, *ax.images):
+        if shown.get_array() is not None:
+            arrays.append(shown.get_array())
+    for area in ax.collections:
+        if not isinstance(area, PathCollection):  # bands and error bars
+            arrays += [path.vertices for path in area.get_paths()]
+    arrays += [np.array(bar.get_bbox()) for bar in ax.patches]
+    # where an annotation points to
+    arrays += [getattr(text, "xy", text.get_position()) for text in texts]
+    return arrays
+
+
+def _eight_digits(values: Any) -> Any:
+    """Return an array as JSON has it; None for what is masked or NaN."""
+    numbers = np.ma.filled(np.ma.asarray(values, dtype=float), np.nan)
+    rounded = np.array([float(f"{number:.8g}") for number in numbers.flat], dtype=object)
+    rounded = rounded.reshape(numbers.shape)
+    rounded[np.isnan(numbers)] = None
+    return rounded.tolist()
 
 
 def _look(line: Line2D) -> str:

@@ -36,6 +36,14 @@ from leamvd._support.threads import limited_to, thread_count
 PACKAGES = ("numpy", "scipy", "numba", "pandas", "scikit-learn", "cma")
 TORCH = "torch"  # decides on those of calls that use it alone
 
+# sources that show results, and do not decide on them
+QUIET = (
+    "leamvd_paper/__main__.py",
+    "leamvd_paper/cli.py",
+    "leamvd_paper/book/",
+    "leamvd_paper/studies/plots.py",
+)
+
 # the environment variable that names the folder of results, whatever a notebook's folder is
 STORE = "LEAMVD_STORE"
 
@@ -62,17 +70,18 @@ def delayed(function: Callable[..., Result]) -> Callable[..., Call]:
     def call(*args: Any, **kwargs: Any) -> Call:
         bound = inspect.signature(function).bind(*args, **kwargs)
         bound.apply_defaults()
-        parts = bound.arguments.items()
-        told = {
-            name: {"call": part.key} if isinstance(part, Call) else canonical(part)
-            for name, part in parts
-        }
-        text = json.dumps(
-            [function.__module__, function.__qualname__, told], sort_keys=True, allow_nan=False
-        )
-        key = f"{function.__name__}-{hashlib.sha256(text.encode()).hexdigest()[:20]}"
-        needs = [value for value in bound.arguments.values() if isinstance(value, Call)]
-        return Call(function, bound.arguments, needs, key)
+        needs = []
+        told = {}
+        for name, value in bound.arguments.items():
+            if isinstance(value, Call):
+                needs.append(value)
+                told[name] = {"call": value.key}
+            else:
+                told[name] = canonical(value)
+        named = [function.__module__, function.__qualname__, told]
+        text = json.dumps(named, sort_keys=True, allow_nan=False)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:20]
+        return Call(function, bound.arguments, needs, f"{function.__name__}-{digest}")
 
     return call
 
@@ -90,15 +99,19 @@ def canonical(value: Any) -> Any:
     if hasattr(value, "complete"):  # a reading, whose module takes a while to import
         value = value.complete()
     if dataclasses.is_dataclass(value):
-        fields = canonical(vars(value))
-        used = versions(TORCH) if fields.get("backend") == TORCH else {}
-        return {"class": type(value).__qualname__, **fields, **used}
+        settings = {"class": type(value).__qualname__, **canonical(vars(value))}
+        if settings.get("backend") == TORCH:
+            settings.update(versions(TORCH))
+        return settings
     if isinstance(value, dict):
         return {str(name): canonical(item) for name, item in value.items()}
     if isinstance(value, (tuple, list)):
         return [canonical(item) for item in value]
-    value = value.item() if isinstance(value, np.generic) else value
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
 
 
 def run_all(
@@ -111,42 +124,55 @@ def run_all(
     was being computed and nothing else. What another process that uses the folder finishes
     meanwhile is taken as well.
     """
-    store = Path(os.environ.get(STORE, folder)).expanduser() / f"{code()}-{get_host_cpu_name()}"
+    place = Path(os.environ.get(STORE, folder)).expanduser()
+    store = place / f"{code()}-{get_host_cpu_name()}"
     store.mkdir(parents=True, exist_ok=True)
-    rows: dict[str, pd.DataFrame] = {}  # arrays stay on disk until they are needed
-    missing: dict[str, Call] = {}
-    asked = list(calls)
-    for call in asked:  # which grows by what is needed for what is missing
-        if call.key not in rows and call.key not in missing:
-            if (result := _read(store / f"{call.key}.npz")) is not None:
-                rows[call.key] = result.rows
-            else:
-                missing[call.key] = call
-                asked += call.needs
+    rows, missing = _found(calls, store)
     # arrays are sent as they are: those that joblib maps into memory instead can only be read
     workers = joblib.Parallel(
         n_jobs, return_as="generator_unordered", batch_size=1, max_nbytes=None
     )
-    here = code(), os.getpid(), max(1, thread_count(None) // joblib.effective_n_jobs(n_jobs))
+    n_threads = max(1, thread_count(None) // joblib.effective_n_jobs(n_jobs))
     # where nothing is missing; else TQDM_DISABLE decides
     quiet = {} if missing else {"disable": True}
     with tqdm(total=len(missing), desc=label, unit="call", leave=False, **quiet) as bar:
         while missing:
-            ready = [
-                call for call in missing.values() if all(need.key in rows for need in call.needs)
-            ]
-            sent = (
-                joblib.delayed(_compute)(
-                    call, [_read(store / f"{one.key}.npz") for one in (call, *call.needs)], *here
-                )
-                for call in ready
-            )
-            for key, result in workers(sent):
+            ready = []
+            for call in missing.values():
+                if all(need.key in rows for need in call.needs):
+                    ready.append(call)
+            for key, result in workers(_tasks(ready, store, n_threads)):
                 _write(store / f"{key}.npz", result)
                 rows[key] = result.rows
                 del missing[key]
                 bar.update()
     return rows
+
+
+def _found(calls: Iterable[Call], store: Path) -> tuple[dict[str, pd.DataFrame], dict[str, Call]]:
+    """Return the rows that a folder has of some calls, and the calls that are missing with what
+    they need, by their keys; arrays stay on disk until they are needed.
+    """
+    rows: dict[str, pd.DataFrame] = {}
+    missing: dict[str, Call] = {}
+    asked = list(calls)
+    for call in asked:  # which grows by what is needed for what is missing
+        if call.key in rows or call.key in missing:
+            continue
+        result = _read(store / f"{call.key}.npz")
+        if result is None:
+            missing[call.key] = call
+            asked += call.needs
+        else:
+            rows[call.key] = result.rows
+    return rows, missing
+
+
+def _tasks(ready: Iterable[Call], store: Path, n_threads: int) -> Iterator[Any]:
+    """Yield joblib's tasks; each reads what a call needs when it is sent."""
+    for call in ready:
+        kept = [_read(store / f"{one.key}.npz") for one in (call, *call.needs)]
+        yield joblib.delayed(_compute)(call, kept, code(), os.getpid(), n_threads)
 
 
 def _compute(
@@ -164,10 +190,10 @@ def _compute(
     if result is not None:
         return call.key, result
     needs = iter(given)
-    arguments = {
-        name: next(needs) if isinstance(value, Call) else value
-        for name, value in call.arguments.items()
-    }
+    arguments = dict(call.arguments)
+    for name, value in call.arguments.items():
+        if isinstance(value, Call):
+            arguments[name] = next(needs)
     with limited_to(n_threads):
         return call.key, call.function(**arguments)
 
@@ -182,12 +208,15 @@ def tables(
     """Return the tables of a plan, see `run_all`; the columns that name a call come first."""
     calls = [call for _, labeled in plan.values() for call in labeled.values()]
     computed = run_all(calls, folder, n_jobs=n_jobs, label=label)
-    tidy: dict[str, list[pd.DataFrame]] = {name: [] for name in plan}
+    tidy = {}
     for name, (columns, labeled) in plan.items():
+        parts = []
         for values, call in labeled.items():
             rows = computed[call.key].assign(**dict(zip(columns, values, strict=True)))
-            tidy[name].append(rows[[*columns, *rows.columns.difference(columns, sort=False)]])
-    return {name: pd.concat(rows, ignore_index=True) for name, rows in tidy.items()}
+            others = rows.columns.difference(columns, sort=False)
+            parts.append(rows[[*columns, *others]])
+        tidy[name] = pd.concat(parts, ignore_index=True)
+    return tidy
 
 
 @functools.cache  # an edit while a study runs does not change what runs
@@ -195,15 +224,13 @@ def code() -> str:
     """Return a digest of the sources and versions that decide on results, without comments and
     docstrings.
     """
-    names = ("__main__.py", "cli.py", "book/", "studies/plots.py")
-    quiet = tuple(f"leamvd_paper/{name}" for name in names)
-    texts = {}
+    trees = {}
     for package in (leamvd, leamvd_paper):
-        texts |= sources.read(Path(package.__file__).parent)
-    digest = sources.digest(
-        {name: ast.parse(text) for name, text in texts.items() if not name.startswith(quiet)}
-    )
-    return hashlib.sha256((json.dumps(versions()) + digest).encode()).hexdigest()[:12]
+        for name, text in sources.read(Path(package.__file__).parent).items():
+            if not name.startswith(QUIET):
+                trees[name] = ast.parse(text)
+    decides = json.dumps(versions()) + sources.digest(trees)
+    return hashlib.sha256(decides.encode()).hexdigest()[:12]
 
 
 def versions(*names: str) -> dict[str, str]:
@@ -219,37 +246,41 @@ def versions(*names: str) -> dict[str, str]:
 
 def _write(path: Path, result: Result) -> None:
     """Write a result, whole or not at all: an .npz file with its SHA-256 behind it."""
-    rows = {f"rows.{name}": column.to_numpy() for name, column in result.rows.items()}
-    for name, values in rows.items():
-        if values.dtype == object and (
-            kinds := {type(v).__name__ for v in values if not isinstance(v, str)}
-        ):
-            raise ValueError(
-                f"{name} of a result must hold numbers or texts alone, got"
-                f" {', '.join(sorted(kinds))}"
-            )
+    arrays = {}
+    for name, column in result.rows.items():
+        values = column.to_numpy()
+        if values.dtype == object:
+            kinds = {type(value).__name__ for value in values if not isinstance(value, str)}
+            if kinds:
+                raise ValueError(
+                    f"rows.{name} of a result must hold numbers or texts alone, got"
+                    f" {', '.join(sorted(kinds))}"
+                )
+            values = values.astype(str)
+        arrays[f"rows.{name}"] = values
     file = io.BytesIO()
-    np.savez(
-        file,
-        **{name: v.astype(str) if v.dtype == object else v for name, v in rows.items()},
-        **result.arrays,
-    )
+    np.savez(file, **arrays, **result.arrays)
+    content = file.getvalue()
     new = path.with_name(f".{path.name}-{os.getpid()}")
-    new.write_bytes(file.getvalue() + hashlib.sha256(file.getvalue()).digest())
+    new.write_bytes(content + hashlib.sha256(content).digest())
     new.replace(path)
 
 
 def _read(path: Path) -> Result | None:
     """Return a result, None where there is none or where it is not what was written."""
-    content = path.read_bytes() if path.is_file() else b""
-    if hashlib.sha256(content[:-32]).digest() != content[-32:]:
+    if not path.is_file():
         return None
-    with np.load(io.BytesIO(content[:-32]), allow_pickle=False) as file:
-        arrays = dict(file)
-    rows = {name: arrays.pop(name) for name in list(arrays) if name.startswith("rows.")}
-    return Result(
-        pd.DataFrame(rows).rename(columns=lambda name: name.removeprefix("rows.")), arrays
-    )
+    file = path.read_bytes()
+    content = file[:-32]
+    if hashlib.sha256(content).digest() != file[-32:]:
+        return None
+    with np.load(io.BytesIO(content), allow_pickle=False) as opened:
+        arrays = dict(opened)
+    rows = {}
+    for name in list(arrays):
+        if name.startswith("rows."):
+            rows[name.removeprefix("rows.")] = arrays.pop(name)
+    return Result(pd.DataFrame(rows), arrays)
 
 
 # ---- tables that ship with the notebooks
@@ -276,18 +307,16 @@ def read_recorded(name: str, table: str = "runs") -> pd.DataFrame:
     """Return a table of what is recorded under a name; a file that is not what was written is an
     error.
     """
-    checks.choice(
-        "what is recorded",
-        name,
-        sorted(path.parent.name for path in ARCHIVE.glob("*/provenance.json")),
-    )
-    files = {path.name.partition(".")[0]: path for path in (ARCHIVE / name).glob("*.csv*")}
+    names = [path.parent.name for path in ARCHIVE.glob("*/provenance.json")]
+    checks.choice("what is recorded", name, sorted(names))
+    folder = ARCHIVE / name
+    files = {path.name.partition(".")[0]: path for path in folder.glob("*.csv*")}
     path = files[checks.choice(f"a table of {name}", table, sorted(files))]
     content = path.read_bytes()
     if hashlib.sha256(content).hexdigest() != provenance(name)["sha256"][path.name]:
         raise ValueError(f"{path} is not what was recorded: check it out again")
-    # exact from 3.1 on
-    return pd.read_csv(io.BytesIO(content), compression="xz" if path.suffix == ".xz" else None)
+    compression = "xz" if path.suffix == ".xz" else None
+    return pd.read_csv(io.BytesIO(content), compression=compression)  # exact from 3.1 on
 
 
 def profile(name: str, profiles: Mapping[str, Any]) -> Any:
@@ -300,10 +329,11 @@ def profile(name: str, profiles: Mapping[str, Any]) -> Any:
 
 def refuse(asked: Mapping[str, Any]) -> None:
     """Refuse changes, other than None, of what is recorded: its settings are fixed."""
-    if given := [name for name, value in asked.items() if value is not None]:
-        raise ValueError(
-            f"profile='recorded' has fixed settings; {given[0]} needs profile quick or paper"
-        )
+    for name, value in asked.items():
+        if value is not None:
+            raise ValueError(
+                f"profile='recorded' has fixed settings; {name} needs profile quick or paper"
+            )
 
 
 def provenance(name: str) -> dict[str, Any]:
@@ -323,8 +353,9 @@ def changes(recorded: Any, now: Any, usual: Mapping[str, Any], name: str = "") -
     if isinstance(recorded, dict) and isinstance(now, dict):
         for key in {**recorded, **now}:
             if key in recorded or key not in usual or canonical(usual[key]) != now[key]:
-                both = (value.get(key, "nothing") for value in (recorded, now))
-                yield from changes(*both, usual, f"{name}.{key}".strip("."))
+                then = recorded.get(key, "nothing")
+                here = now.get(key, "nothing")
+                yield from changes(then, here, usual, f"{name}.{key}".strip("."))
     elif isinstance(recorded, list) and isinstance(now, list) and len(recorded) == len(now):
         for i, both in enumerate(zip(recorded, now, strict=True)):
             yield from changes(*both, usual, f"{name}[{i}]")
@@ -338,9 +369,9 @@ def committed() -> str:
     """
     git = ("git", "-C", str(NOTEBOOKS.parent))
     run = functools.partial(subprocess.run, capture_output=True, text=True, check=True)
-    if edited := run(
-        (*git, "status", "--porcelain", "--", "leamvd", "notebooks/leamvd_paper")
-    ).stdout.split("\n")[0]:
+    computing = ("leamvd", "notebooks/leamvd_paper")
+    edited = run((*git, "status", "--porcelain", "--", *computing)).stdout.split("\n")[0]
+    if edited:
         raise ValueError(f"recording needs a commit of what computes, got changes since: {edited}")
     return str(run((*git, "rev-parse", "HEAD")).stdout[:12])
 
@@ -363,7 +394,8 @@ def write_recorded(
         "code": code(),
         "commit": commit,
         "versions": versions(*PACKAGES, TORCH),
+        "processor": get_host_cpu_name(),
+        "sha256": sums,
     }
-    known |= {"processor": get_host_cpu_name(), "sha256": sums}
     (place / "provenance.json").write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
     return place

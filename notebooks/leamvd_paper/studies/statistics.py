@@ -44,13 +44,22 @@ class Effect(NamedTuple):
     rank_high: float = np.nan
 
 
-def interval(runs: Any) -> tuple[Any, Any, Any]:
+class Interval(NamedTuple):
+    """A mean, or those of groups, and the ends of its 95 % interval."""
+
+    mean: Any
+    low: Any
+    high: Any
+
+
+def interval(runs: Any) -> Interval:
     """Return the mean of a Series, or of each group of a grouped one, and the ends of its 95 %
     interval, if any.
     """
-    n, mean = runs.count(), runs.mean()
+    n = runs.count()
+    mean = runs.mean()
     half = stats.t.ppf(0.975, n - 1) * runs.std() / np.sqrt(n)
-    return mean, mean - half, mean + half
+    return Interval(mean, mean - half, mean + half)
 
 
 def summarize(
@@ -59,11 +68,13 @@ def summarize(
     """Return a row for each group of runs, in order of appearance: `by`, runs, mean, low, high (NaN
     for one run).
     """
-    groups = (np.log(table[value]) if geometric else table[value]).groupby(
-        [table[name] for name in by], sort=False
-    )
-    ends = pd.DataFrame(dict(zip(("mean", "low", "high"), interval(groups), strict=True)))
-    ends = ends.apply(np.exp) if geometric else ends
+    values = table[value]
+    if geometric:
+        values = np.log(values)
+    groups = values.groupby([table[name] for name in by], sort=False)
+    ends = pd.DataFrame(interval(groups)._asdict())
+    if geometric:
+        ends = ends.apply(np.exp)
     ends.insert(0, "runs", groups.count())
     return ends.reset_index()
 
@@ -84,21 +95,28 @@ def paired(
     both; without bounds, whether there is one. It is 1 where there are no pairs, or where no pair
     differs from what is asked about.
     """
-    pairs: pd.Series = ((a / b).apply(np.log) if unit == "ratio" else a - b).dropna()
-    asked, ends = _asked(unit, lower, upper), interval(pairs)
-    off = [(pairs - bound, side) for side, bound in asked]
-    p = max(
-        float(stats.wilcoxon(x, alternative=side).pvalue) if x.any() else 1.0 for x, side in off
-    )
-    test = "Wilcoxon, TOST" if len(asked) > 1 else "Wilcoxon, paired"
-    x, runs = pairs.to_numpy(dtype=float), len(pairs)
+    pairs: pd.Series = (a / b).apply(np.log) if unit == "ratio" else a - b
+    pairs = pairs.dropna()
+    runs = len(pairs)
+    p = []
+    for side, bound in _asked(unit, lower, upper):
+        off = pairs - bound
+        if off.any():
+            p.append(float(stats.wilcoxon(off, alternative=side).pvalue))
+        else:
+            p.append(1.0)
+    test = "Wilcoxon, TOST" if len(p) > 1 else "Wilcoxon, paired"
+    error = float(pairs.std()) / np.sqrt(max(runs, 1))
+    x = pairs.to_numpy(dtype=float)
     first, second = np.triu_indices(runs)
     ranks = _rank_interval((x[first] + x[second]) / 2, _signed_ranks(runs))
-    effect, low, high, *ranks = map(
-        float, np.exp([*ends, *ranks]) if unit == "ratio" else [*ends, *ranks]
+    ends = np.array([*interval(pairs), *ranks])
+    if unit == "ratio":
+        ends = np.exp(ends)
+    effect, low, high, *ranks = ends.tolist()
+    return Effect(
+        effect, low, high, lower, upper, unit, runs, test, max(p), error, runs - 1, *ranks
     )
-    error = float(pairs.std()) / np.sqrt(max(runs, 1))
-    return Effect(effect, low, high, lower, upper, unit, runs, test, p, error, runs - 1, *ranks)
 
 
 def unpaired(
@@ -109,36 +127,27 @@ def unpaired(
 
     Of the two numbers of runs, `runs` is the smaller one.
     """
-    x, y = np.log(a), np.log(b)
-    asked, runs = _asked("ratio", lower, upper), min(len(x), len(y))
-    welch = stats.ttest_ind(x, y, equal_var=False) if runs > 1 else None
-    ends = welch.confidence_interval(0.95) if welch else (np.nan, np.nan)
-    error, freedom = (
-        (float(np.hypot(x.sem(), y.sem())), float(welch.df)) if welch else (np.nan, np.nan)
-    )
-    sides = (
-        float(stats.mannwhitneyu(x - bound, y, alternative=side).pvalue)
-        for side, bound in asked
-        if runs
-    )
+    x = np.log(a)
+    y = np.log(b)
+    runs = min(len(x), len(y))
+    asked = _asked("ratio", lower, upper)
     test = "Mann-Whitney, TOST" if len(asked) > 1 else "Mann-Whitney"
+    p = []
+    if runs:
+        for side, bound in asked:
+            p.append(float(stats.mannwhitneyu(x - bound, y, alternative=side).pvalue))
+    low = high = error = freedom = np.nan
+    if runs > 1:
+        welch = stats.ttest_ind(x, y, equal_var=False)
+        low, high = welch.confidence_interval(0.95)
+        error = float(np.hypot(x.sem(), y.sem()))
+        freedom = float(welch.df)
     differences = np.subtract.outer(x.to_numpy(dtype=float), y.to_numpy(dtype=float))
     ranks = _rank_interval(differences, _rank_sums(len(x), len(y)))
-    effect, low, high, *ranks = (float(np.exp(end)) for end in (x.mean() - y.mean(), *ends, *ranks))
-    return Effect(
-        effect,
-        low,
-        high,
-        lower,
-        upper,
-        "ratio",
-        runs,
-        test,
-        max(sides, default=1.0),
-        error,
-        freedom,
-        *ranks,
-    )
+    logarithms = (x.mean() - y.mean(), low, high, *ranks)
+    ends = [float(np.exp(end)) for end in logarithms]
+    highest = max(p, default=1.0)
+    return Effect(*ends[:3], lower, upper, "ratio", runs, test, highest, error, freedom, *ends[3:])
 
 
 def share(successes: pd.Series, *, lower: float) -> Effect:
@@ -147,21 +156,23 @@ def share(successes: pd.Series, *, lower: float) -> Effect:
 
     The error is that of a share that lies on the bound.
     """
-    runs, count = len(successes), int(successes.sum())
+    runs = len(successes)
+    count = int(successes.sum())
     p = float(stats.binomtest(count, runs, lower, alternative="greater").pvalue)
-    low, high = map(float, stats.binomtest(count, runs).proportion_ci(0.95))
+    ends = [float(end) for end in stats.binomtest(count, runs).proportion_ci(0.95)]
     error = math.sqrt(lower * (1 - lower) / runs)
-    return Effect(
-        count / runs, low, high, lower, np.inf, "share", runs, "binomial", p, error, np.inf
-    )
+    effect = count / runs
+    return Effect(effect, *ends, lower, np.inf, "share", runs, "binomial", p, error, np.inf)
 
 
 def shares(table: pd.DataFrame, value: str, by: Sequence[str]) -> pd.DataFrame:
     """Return for each group of runs, in order of appearance, the share that succeeds, as
     `summarize` does of a mean.
     """
-    groups = table.groupby(list(by), sort=False)[value]
-    rows = [(*cell, len(successes), *share(successes, lower=0)[:3]) for cell, successes in groups]
+    rows = []
+    for cell, successes in table.groupby(list(by), sort=False)[value]:
+        effect = share(successes, lower=0)
+        rows.append((*cell, effect.runs, *effect[:3]))
     return pd.DataFrame(rows, columns=[*by, "runs", "mean", "low", "high"])
 
 
@@ -184,38 +195,30 @@ def compared(
     """
     rows = []
     for cell, group in table.groupby(list(by), sort=False):
-        runs = {
-            name: part.set_index("seed")[value] for name, part in group.groupby(names, sort=False)
-        }
+        runs = dict(iter(group.set_index("seed").groupby(names, sort=False)[value]))
         for name, baseline in pairs:
             if name in runs and baseline in runs:
-                a, b = runs[name], runs[baseline].reindex(runs[name].index)
+                a = runs[name]
+                b = runs[baseline].reindex(a.index)
                 test = paired(a, b, unit, upper=upper)
-                rows.append(
-                    (
-                        *cell,
-                        name,
-                        baseline,
-                        test.runs,
-                        (a == b).sum(),
-                        (a < b).sum(),
-                        *test[:3],
-                        test.p,
-                    )
-                )
-    result = pd.DataFrame(
-        rows, columns=[*by, names, "baseline", "runs", "equal", "below", unit, "low", "high", "p"]
-    )
+                equal = (a == b).sum()
+                below = (a < b).sum()
+                rows.append((*cell, name, baseline, test.runs, equal, below, *test[:3], test.p))
+    columns = [*by, names, "baseline", "runs", "equal", "below", unit, "low", "high", "p"]
+    result = pd.DataFrame(rows, columns=columns)
     tested = (result["equal"] < result["runs"]) & (result["runs"] > 1)
-    return result.assign(p=holm(result["p"].where(tested).to_numpy(dtype=float)))
+    result["p"] = holm(result["p"].where(tested).to_numpy(dtype=float))
+    return result
 
 
 def by_ranks(rows: pd.DataFrame) -> pd.DataFrame:
     """Return effects as rows, those of rank tests by the estimate and interval that belong to the
     test.
     """
-    ranks = {"effect": "rank", "low": "rank_low", "high": "rank_high"}
-    return rows.assign(**{name: rows[rank].fillna(rows[name]) for name, rank in ranks.items()})
+    rows = rows.copy()
+    for name, rank in (("effect", "rank"), ("low", "rank_low"), ("high", "rank_high")):
+        rows[name] = rows[rank].fillna(rows[name])
+    return rows
 
 
 def tested(effects: Mapping[Any, Effect]) -> pd.DataFrame:
@@ -237,23 +240,22 @@ def components(table: pd.DataFrame, value: str, rows: str, columns: str) -> pd.S
     columns, with Satterthwaite's degrees of freedom.
     """
     cells = table.pivot(index=rows, columns=columns, values=value)
-    (a, b), mean = cells.shape, float(cells.to_numpy().mean())
-    by_row, by_column = cells.mean(axis=1), cells.mean(axis=0)
+    a, b = cells.shape
+    freedoms = np.array([a - 1, b - 1, (a - 1) * (b - 1)])
+    mean = float(cells.to_numpy().mean())
+    by_row = cells.mean(axis=1)
+    by_column = cells.mean(axis=0)
     rest = cells.sub(by_row, axis=0).sub(by_column, axis=1) + mean
-    squares = np.array(
-        [b * by_row.var(), a * by_column.var(), (rest**2).to_numpy().sum() / ((a - 1) * (b - 1))]
-    )
+    of_rest = (rest**2).to_numpy().sum() / freedoms[2]
+    squares = np.array([b * by_row.var(), a * by_column.var(), of_rest])
     weights = np.array([1, 1, -1]) / (a * b)  # of the mean's variance: both factors' and the rest's
-    variance = max(float(weights @ squares), float(squares[2]) / (a * b))
-    freedom = variance**2 / float(
-        ((weights * squares) ** 2 / [a - 1, b - 1, (a - 1) * (b - 1)]).sum()
-    )
+    variance = max(float(weights @ squares), float(of_rest) / (a * b))
+    freedom = variance**2 / float(((weights * squares) ** 2 / freedoms).sum())
     half = stats.t.ppf(0.975, freedom) * np.sqrt(variance)
-    variances = (squares[0] - squares[2]) / b, (squares[1] - squares[2]) / a, squares[2]
+    variances = [(squares[0] - of_rest) / b, (squares[1] - of_rest) / a, of_rest]
+    scatter = np.sqrt(np.maximum(variances, 0))
     names = [rows, columns, "neither", "mean", "low", "high"]
-    return pd.Series(
-        [*np.sqrt(np.maximum(variances, 0)), mean, mean - half, mean + half], names, dtype=float
-    )
+    return pd.Series([*scatter, mean, mean - half, mean + half], names, dtype=float)
 
 
 def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -272,20 +274,19 @@ def power(effect: Effect, level: float, smallest: float) -> float:
     of `smallest`, or of one over it. Of the rank tests it is an approximation, by the t-tests that
     they stand for; NaN without runs, and where more is asked for than no effect.
     """
-    if not effect.lower <= (effect.unit == "ratio") <= effect.upper:
+    ratio = effect.unit == "ratio"  # 1 is no effect, as 0 is of a difference
+    if not effect.lower <= ratio <= effect.upper:
         return math.nan
-    logarithm = math.log if effect.unit == "ratio" else float
-    rooms = [
-        (logarithm(smallest) if bound == (effect.unit == "ratio") else abs(logarithm(bound)))
-        / effect.error
-        for bound in (effect.lower, effect.upper)
-        if np.isfinite(bound)
-    ]
     needed = stats.t.isf(level, effect.freedom)
-    return max(
-        0.0,
-        sum(float(stats.t.cdf(room - needed, effect.freedom)) for room in rooms) - len(rooms) + 1,
-    )
+    chances = []
+    for bound in (effect.lower, effect.upper):
+        if np.isfinite(bound):
+            room = smallest if bound == ratio else bound
+            if ratio:
+                room = math.log(room)
+            excess = abs(room) / effect.error - needed
+            chances.append(float(stats.t.cdf(excess, effect.freedom)))
+    return max(0.0, sum(chances) - len(chances) + 1)
 
 
 def _rank_interval(values: NDArray[np.float64], counts: NDArray[np.float64]) -> list[float]:
@@ -327,9 +328,10 @@ def _rank_sums(m: int, n: int) -> NDArray[np.float64]:
 
 def _asked(unit: str, lower: float, upper: float) -> list[tuple[Any, float]]:
     """Return the alternative hypotheses, in SciPy's words, with the numbers that they are about."""
-    bounds = [
-        (side, bound) for side, bound in (("greater", lower), ("less", upper)) if np.isfinite(bound)
-    ]
-    return [(side, np.log(bound) if unit == "ratio" else bound) for side, bound in bounds] or [
-        ("two-sided", 0.0)
-    ]
+    asked: list[tuple[Any, float]] = []
+    for side, bound in (("greater", lower), ("less", upper)):
+        if np.isfinite(bound):
+            if unit == "ratio":
+                bound = np.log(bound)
+            asked.append((side, bound))
+    return asked or [("two-sided", 0.0)]

@@ -36,16 +36,17 @@ COLUMNS = ["call", "number", "recorded", "here", "digits", "judged by", "drifts"
 
 def all_recorded() -> dict[str, Recorded]:
     """Return what is recorded by calls, by its names, from all files of `leamvd_paper.studies`."""
-    files = [
-        importlib.import_module(f"{studies.__name__}.{info.name}")
-        for info in pkgutil.iter_modules(studies.__path__)
-    ]
-    return {name: entry for file in files for name, entry in getattr(file, "RECORDED", {}).items()}
+    entries = {}
+    for info in pkgutil.iter_modules(studies.__path__):
+        file = importlib.import_module(f"{studies.__name__}.{info.name}")
+        entries.update(getattr(file, "RECORDED", {}))
+    return entries
 
 
 def recorded(name: str) -> Recorded:
     """Return what is recorded under a name."""
-    return (every := all_recorded())[checks.choice("name", name, sorted(every))]
+    entries = all_recorded()
+    return entries[checks.choice("name", name, sorted(entries))]
 
 
 def changed_settings(name: str) -> list[str]:
@@ -56,19 +57,17 @@ def changed_settings(name: str) -> list[str]:
     """
     settings = recorded(name).settings
     parts = settings if isinstance(settings, (list, tuple)) else [settings]
-    kinds = {
-        Training,
-        Reading,
-        Images,
-        *(type(part) for part in parts if dataclasses.is_dataclass(part)),
-    }
-    usual = {field.name: field.default for kind in kinds for field in dataclasses.fields(kind)}
-    changed = results.changes(results.provenance(name)["settings"], spelled(settings), usual)
-    return [
-        change
-        for change in changed
-        if change.split(" ")[0].rpartition(".")[2] not in Computation._fields
-    ]
+    usual = {}
+    for part in (Training, Reading, Images, *parts):
+        if dataclasses.is_dataclass(part):
+            usual.update({field.name: field.default for field in dataclasses.fields(part)})
+    changed = []
+    known = results.provenance(name)["settings"]
+    for change in results.changes(known, spelled(settings), usual):
+        field = change.split(" ")[0].rpartition(".")[2]
+        if field not in Computation._fields:
+            changed.append(change)
+    return changed
 
 
 def verify(
@@ -77,21 +76,18 @@ def verify(
     """Compute so many calls behind each table of what is recorded; return what is not as it was,
     and `COLUMNS`.
     """
-    entry, changed = recorded(name), differences(results.provenance(name))
-    verified = {
-        table: planned for table, planned in entry.plan().items() if table not in entry.unverified
-    }
-    chosen = {
-        table: (columns, sample(columns, calls, count))
-        for table, (columns, calls) in verified.items()
-    }
+    entry = recorded(name)
+    changed = differences(results.provenance(name))
+    chosen = {}
+    for table, (columns, calls) in entry.plan().items():
+        if table not in entry.unverified:
+            chosen[table] = (columns, sample(columns, calls, count))
     here = results.tables(chosen, folder, n_jobs=n_jobs, label=name)
-    compared = [
-        compare(
-            read_recorded(name, table), entry.keep(here[table]), columns, elsewhere=bool(changed)
-        )
-        for table, (columns, _) in chosen.items()
-    ]
+    compared = []
+    for table, (columns, _) in chosen.items():
+        known = read_recorded(name, table)
+        rows = compare(known, entry.keep(here[table]), columns, elsewhere=bool(changed))
+        compared.append(rows)
     return changed, pd.concat(compared, ignore_index=True)
 
 
@@ -101,12 +97,15 @@ def sample(
     """Return some of a table's calls, those that need least first, of labels that differ in more
     than the seed.
     """
-    labels, keys = [*calls], pd.Series([call.key for call in calls.values()])
-    table = pd.DataFrame(labels, columns=columns).assign(needs=[*map(_depth, calls.values())])
+    labels = list(calls)
+    keys = pd.Series([call.key for call in calls.values()])
+    table = pd.DataFrame(labels, columns=columns)
+    table["needs"] = [_depth(call) for call in calls.values()]
     table = table[~keys.duplicated()]  # a call that stands behind several labels is the first one's
     turn = table.groupby([name for name in columns if name != "seed"], dropna=False).cumcount()
-    order = table.assign(turn=turn).sort_values(["turn", "needs"], kind="stable").index[:count]
-    return {labels[i]: calls[labels[i]] for i in order}
+    order = table.assign(turn=turn).sort_values(["turn", "needs"], kind="stable")
+    chosen = [labels[i] for i in order.index[:count]]
+    return {label: calls[label] for label in chosen}
 
 
 def _depth(call: Call) -> int:
@@ -115,13 +114,16 @@ def _depth(call: Call) -> int:
 
 def differences(known: Mapping[str, Any]) -> list[str]:
     """Return what rounding depends on and is not as it was recorded: the processor and versions."""
-    then, old, here = known["processor"], known["versions"] or {}, get_host_cpu_name()
-    texts = [] if then == here else [f"the processor was {then} and is {here}"]
-    return texts + [
-        f"{n} was {old[n]} and is {now}"
-        for n, now in results.versions(*results.PACKAGES, results.TORCH).items()
-        if old.get(n, now) != now
-    ]
+    then = {"the processor": known["processor"], **(known["versions"] or {})}
+    here = {
+        "the processor": get_host_cpu_name(),
+        **results.versions(*results.PACKAGES, results.TORCH),
+    }
+    texts = []
+    for name, now in here.items():
+        if then.get(name, now) != now:
+            texts.append(f"{name} was {then[name]} and is {now}")
+    return texts
 
 
 def compare(
@@ -135,14 +137,12 @@ def compare(
     may send a search another way.
     """
     names = [name for name in labels if name in known]
-    numbers = [
-        *here.select_dtypes("number")
-        .columns.intersection(known.columns)
-        .difference([*labels, "seconds"])
-    ]
+    measured = here.select_dtypes("number").columns.intersection(known.columns)
+    numbers = list(measured.difference([*labels, "seconds"]))
     rows = []
     for label, group in here.groupby(names, sort=False, dropna=False):
-        mine = (known[names].astype(str) == list(map(str, label))).all(axis=1)
+        words = [str(value) for value in label]
+        mine = (known[names].astype(str) == words).all(axis=1)
         then = known.loc[mine, numbers].reset_index(drop=True).astype(float)
         now = group[numbers].reset_index(drop=True).astype(float)
         then, now = then.align(now)
@@ -160,20 +160,14 @@ def compare(
                     judged = "first iterations"
                     worst = difference[first] / bound
         row, column = divmod(int(worst.to_numpy().argmax()), worst.shape[1])
-        place = worst.index[row], worst.columns[column]
+        place = (worst.index[row], worst.columns[column])
         relative = float(difference.loc[place])
-        digits = int(np.clip(np.floor(-np.log10(relative)), 0, 16)) if relative > 0 else 16
+        digits = 16
+        if relative > 0:
+            agreeing = np.floor(-np.log10(relative))
+            digits = int(np.clip(agreeing, 0, 16))
         drifts = judged != NOT_JUDGED and bool(worst.loc[place] > 1)
+        call = " ".join(words)
         number = f"{place[1]}, row {place[0]}"
-        rows.append(
-            (
-                " ".join(map(str, label)),
-                number,
-                then.loc[place],
-                now.loc[place],
-                digits,
-                judged,
-                drifts,
-            )
-        )
+        rows.append((call, number, then.loc[place], now.loc[place], digits, judged, drifts))
     return pd.DataFrame(rows, columns=COLUMNS)
