@@ -356,7 +356,7 @@ def about(section: Section, values: Values) -> dict[str, Any]:
         files.append(images.known(parameters["dataset"])[0].encode())
     words = ["leamvd", "reproduce", section.name]
     title = ["run"]
-    packages = results.PACKAGES
+    packages = [*results.PACKAGES]
     for name, value in parameters.items():
         usual = None if name == "profile" else section.parameters[name].default
         if value != usual:
@@ -368,7 +368,7 @@ def about(section: Section, values: Values) -> dict[str, Any]:
             else:
                 title.append(setting)
             if results.TORCH in text:
-                packages = (*results.PACKAGES, results.TORCH)
+                packages = [*results.PACKAGES, results.TORCH]
     command = shlex.join(words)
     data = _digest(b"".join(files))
     content = {
