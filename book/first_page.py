@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
@@ -20,26 +21,24 @@ METHODS = {"start": "no search", "lea-mvd": "lea-mvd", "printed": "lea-mvd:print
 LABELS = {"start": "no search", "lea-mvd": "LEA-MVD", "printed": "LEA-MVD as printed"}
 MARKERS = {"start": "o", "lea-mvd": "D", "printed": "s"}
 WHICH = "n_images == 60_000 and momentum_epochs == 5"
-PNG, STEP = "data:image/png;base64,", 255 // 15  # of gray levels
+PNG = "data:image/png;base64,"
+STEP = 255 // 15  # of gray levels
 
 
 def data() -> pd.Series:
     """Return RBM 3's last errors over CD's and over a constant image's at both sizes, and the
     digits of seed 0.
     """
-    small, pictures = error_measures.tables(), []
-    # 600 are an epoch
-    for name, batches in (("mnist_7x7", {"lea-mvd": 600}), ("mnist_28x28", {"cd": 0})):
-        own = read_recorded(name, "pictures").query("method in @batches")
-        pictures.append(own.assign(batches=own["method"].map(batches)))
-    of_small = pd.concat([small.pictures.query(WHICH), pictures[0]])
-    of_large = pd.concat([read_recorded("few_updates_28x28", "pictures"), pictures[1]])
-    return pd.Series(
-        {
-            "small": shown(small.runs.query(WHICH), of_small),
-            "large": shown(error_measures.at_28x28(), of_large),
-        }
-    )
+    small = error_measures.tables()
+    lea_mvd = read_recorded("mnist_7x7", "pictures").query("method == 'lea-mvd'")
+    of_small = [small.pictures.query(WHICH), lea_mvd.assign(batches=600)]  # 600 are an epoch
+    cd = read_recorded("mnist_28x28", "pictures").query("method == 'cd'")
+    of_large = [read_recorded("few_updates_28x28", "pictures"), cd.assign(batches=0)]
+    found = {
+        "small": shown(small.runs.query(WHICH), pd.concat(of_small)),
+        "large": shown(error_measures.at_28x28(), pd.concat(of_large)),
+    }
+    return pd.Series(found)
 
 
 def shown(runs: pd.DataFrame, pictures: pd.DataFrame) -> dict[str, Any]:
@@ -55,14 +54,19 @@ def shown(runs: pd.DataFrame, pictures: pd.DataFrame) -> dict[str, Any]:
     for name, method in METHODS.items():
         line = table[table["method"] == method].sort_values("batches")
         if len(line):
-            ends = {"CD": digits_of(line["error"]), "constant": digits_of(line["ratio"])}
-            found[name] = {"batches": [*line["batches"]]} | ends
-            rows += [(name if name == "start" else method, k, 3) for k in line["batches"]]
-    digits = pictures.query("kind == 'digit' and seed == 0").groupby(
-        ["method", "batches", "layers"]
-    )
+            batches = [*line["batches"]]
+            found[name] = {
+                "batches": batches,
+                "CD": digits_of(line["error"]),
+                "constant": digits_of(line["ratio"]),
+            }
+            key = name if name == "start" else method
+            rows += [(key, k, 3) for k in batches]
+    of_seed = pictures.query("kind == 'digit' and seed == 0")
+    digits = of_seed.groupby(["method", "batches", "layers"])
     grays = np.stack([digits.get_group(row)["gray"] for row in rows])
-    return found | {"digits": picture(grays)}
+    found["digits"] = picture(grays)
+    return found
 
 
 def digits_of(values: pd.Series) -> list[float]:
@@ -81,16 +85,41 @@ def picture(grays: np.ndarray) -> str:
     apart = np.pad(digits, ((0, 0), (0, 0), (0, 0), (0, 1))).swapaxes(1, 2)
     opaque = apart.reshape(len(grays) * side, -1)[:, :-1]
     file = io.BytesIO()
-    Image.fromarray(np.stack([np.zeros_like(opaque), opaque], axis=2), "LA").save(
-        file, "PNG", optimize=True
-    )
+    black = np.zeros_like(opaque)
+    drawn = Image.fromarray(np.stack([black, opaque], axis=2), "LA")
+    drawn.save(file, "PNG", optimize=True)
     return PNG + b64encode(file.getvalue()).decode()
 
 
 def rows_of(digits: str, side: int) -> np.ndarray:
     """Return the gray levels of a `picture`, shape (rows, side, width)."""
-    opaque = np.array(Image.open(io.BytesIO(b64decode(digits.removeprefix(PNG)))))[:, :, 1]
+    file = io.BytesIO(b64decode(digits.removeprefix(PNG)))
+    opaque = np.array(Image.open(file))[:, :, 1]
     return opaque.reshape(-1, side, opaque.shape[1])
+
+
+def _digits(ax: Axes, own: dict[str, Any], side: int) -> None:
+    """Draw the original digits, those of CD, and those that stacks without a search give back."""
+    batches = own["start"]["batches"]
+    rows = {"original": 0, "CD": 1}
+    for k in (10, 100, 600):
+        rows[f"{k}, no search"] = 2 + batches.index(k)
+    grays = rows_of(own["digits"], side)[[*rows.values()]]
+    digits = np.pad(grays, ((0, 0), (0, side // 7), (0, 1)))
+    if side == SIZES["large"]:  # half as many pixels each way
+        digits = digits.reshape(len(rows), 16, 2, -1, 2).mean(axis=(2, 4)).round()
+    ax.imshow(
+        np.vstack(digits),
+        extent=(0, 1, len(rows), 0),
+        cmap="gray_r",
+        vmin=0,
+        vmax=255,
+        interpolation="none",
+        aspect="auto",
+        zorder=3,
+    )
+    ax.set(frame_on=False, xticks=[])
+    ax.set_yticks(np.arange(len(rows)) + 0.5, [*rows])
 
 
 @styled
@@ -101,45 +130,20 @@ def figure(found: pd.Series) -> Figure:
     drawn, axes = panels(3, 2, height=7.4, height_ratios=(3, 3, 2.2), sharey="row")
     for (size, side), (above, below, last) in zip(SIZES.items(), axes.T, strict=True):
         own = found[size]
-        for name in METHODS:
+        for name, method in METHODS.items():
             if name in own:
-                look = method_look(METHODS[name]) | {
-                    "marker": MARKERS[name],
-                    "markersize": 4,
-                    "label": LABELS[name],
-                }
-                above.plot(own[name]["batches"], own[name]["CD"], **look)
-                below.plot(own[name]["batches"], own[name]["constant"], **look)
-        for ax, error, k, name in (
-            (above, 1, 1, "CD"),
-            (below, own["cd"], 7, "CD"),
-            (below, 1, 1, "constant"),
-        ):
+                line = own[name]
+                look = {**method_look(method), "marker": MARKERS[name], "label": LABELS[name]}
+                above.plot(line["batches"], line["CD"], markersize=4, **look)
+                below.plot(line["batches"], line["constant"], markersize=4, **look)
+        lines = [(above, 1, 1, "CD"), (below, own["cd"], 7, "CD"), (below, 1, 1, "constant")]
+        for ax, error, k, name in lines:
             ax.axhline(error, color=GRAY, linewidth=1)
             ax.text(k, error, name, va="bottom")
             log_scale(ax, "xy")
         above.set(title=f"{side}×{side} pixels", ylim=(0.03, 60))
         below.set(ylim=(0.01, 300), xlabel="mini-batches in each layer")
-        batches = own["start"]["batches"]
-        rows = {"original": 0, "CD": 1} | {
-            f"{k}, no search": 2 + batches.index(k) for k in (10, 100, 600)
-        }
-        digits = np.pad(
-            rows_of(own["digits"], side)[[*rows.values()]], ((0, 0), (0, side // 7), (0, 1))
-        )
-        if size == "large":  # half as many pixels each way
-            digits = digits.reshape(len(rows), 16, 2, -1, 2).mean(axis=(2, 4)).round()
-        look = {
-            "cmap": "gray_r",
-            "vmin": 0,
-            "vmax": 255,
-            "interpolation": "none",
-            "aspect": "auto",
-            "zorder": 3,
-        }
-        last.imshow(digits.reshape(-1, digits.shape[2]), extent=(0, 1, len(rows), 0), **look)
-        last.set(frame_on=False, xticks=[])
-        last.set_yticks(np.arange(len(rows)) + 0.5, [*rows])
+        _digits(last, own, side)
     axes[2, 1].tick_params(labelleft=False)
     axes[0, 0].set_ylabel("error of RBM 3 / CD's")
     axes[1, 0].set_ylabel("error of RBM 3 / constant's")

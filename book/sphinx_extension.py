@@ -15,14 +15,16 @@ _NUMBER = re.compile(r"[-−<]?\s?\d.*|–|NaN|")  # a cell of a column of numbe
 
 def _number(_app: Sphinx, page: str, source: list[str]) -> None:
     """Give a section the number of its file, which the contents, in another order, would not."""
-    if found := re.match(r"notebooks/0?(\d+)_", page):
+    found = re.match(r"notebooks/0?(\d+)_", page)
+    if found:
         source[0] = source[0].replace('"# ', f'"# {found[1]}. ', 1)
 
 
 def _align(_app: Sphinx, document: nodes.document, _page: str) -> None:
     """Align the tables of pandas'."""
     for raw in document.findall(nodes.raw):
-        if 'class="dataframe"' in (html := raw.astext()):
+        html = raw.astext()
+        if 'class="dataframe"' in html:
             raw.children = [nodes.Text(aligned(html))]
 
 
@@ -30,12 +32,16 @@ def aligned(html: str) -> str:
     """Return a table of pandas' with the class "number" for columns of numbers and their names."""
     page = BeautifulSoup(html, "html.parser")
     for table in page("table", class_="dataframe"):
-        columns = list(zip(*(row("td") for row in table.select("tbody tr")), strict=True))
-        names = [row("th")[-len(columns) :] for row in table.select("thead tr") if columns]
+        rows = [row("td") for row in table.select("tbody tr")]
+        columns = list(zip(*rows, strict=True))
+        names = [row("th")[-len(columns) :] for row in table.select("thead tr")]
         for number, column in enumerate(columns):
             if all(_NUMBER.fullmatch(cell.text.strip()) for cell in column):
-                for cell in (*column, *(row[number] for row in names if len(row) == len(columns))):
+                for cell in column:
                     cell["class"] = "number"
+                for row in names:
+                    if len(row) == len(columns):
+                        row[number]["class"] = "number"
     return str(page)
 
 
@@ -44,13 +50,19 @@ def _linked(_app: Sphinx, document: nodes.document) -> None:
     method.html#eq-error.
     """
     for equation in document.findall(nodes.math_block):
-        if label := equation.get("label"):
+        label = equation.get("label")
+        if label:
             equation["ids"].append(label)
 
 
-def _described(*event: Any) -> None:
+def _described(
+    _app: Sphinx,
+    _page: str,
+    _template: str,
+    context: dict[str, Any],
+    doctree: nodes.document | None,
+) -> None:
     """Describe a page by its first paragraph."""
-    _app, _page, _template, context, doctree = event
     if doctree is not None:  # as of the search
         paragraph = next(doctree.findall(nodes.paragraph), nodes.paragraph())
         description = escape(shorten(paragraph.astext(), 200, placeholder=" …"))
@@ -67,15 +79,17 @@ def _link_to_the_repository(_app: Sphinx, config: Config) -> None:
         options["launch_buttons"] = {}
 
 
-def _without_thebe(*event: Any) -> None:
+def _without_thebe(
+    _app: Sphinx, _page: str, _template: str, context: dict[str, Any], _doctree: Any
+) -> None:
     """Leave out the scripts of thebe, which would be fetched from the network and are not used
     here.
     """
-    _app, _page, _template, context, _doctree = event
-    scripts = context["script_files"]
-    context["script_files"] = [
-        s for s in scripts if "thebe" not in f"{s.filename}{s.attributes.get('body')}"
-    ]
+    kept = []
+    for script in context["script_files"]:
+        if "thebe" not in f"{script.filename}{script.attributes.get('body')}":
+            kept.append(script)
+    context["script_files"] = kept
 
 
 def _without_aliases(*event: Any) -> bool | None:

@@ -4,7 +4,7 @@ import contextlib
 import io
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -52,8 +52,11 @@ def main(debug: bool) -> None:
     """LEA-MVD and the executable edition of its paper."""
 
 
+SECTIONS = click.argument("names", metavar="[SECTION]...", nargs=-1)
+
+
 @main.command("list")
-@click.argument("names", metavar="[SECTION]...", nargs=-1)
+@SECTIONS
 def list_(names: tuple[str, ...]) -> None:
     """Show the sections, or the parameters of those that are named, by profile, and what their
     recorded runs took.
@@ -70,16 +73,15 @@ def list_(names: tuple[str, ...]) -> None:
                 )
             click.echo(f"  {'':39} {'quick':18} {'paper':18}")
             for name, one in section.parameters.items():
-                usual = (
-                    known.get(p, {}).get(name) if one.default is None else one.default
-                    for p in ("quick", "paper")
-                )
-                quick, paper = (
-                    ("quick", "paper")
-                    if name == "profile"
-                    else (checks.cut(written(v), 18) for v in usual)
-                )
-                click.echo(f"  {name:17} {one.type:21} {quick:18} {paper:18} {one.description}")
+                cells = []
+                for profile in ("quick", "paper"):
+                    value = one.default
+                    if name == "profile":
+                        value = profile
+                    elif value is None:
+                        value = known.get(profile, {}).get(name)
+                    cells.append(f"{checks.cut(written(value), 18):18}")
+                click.echo(f"  {name:17} {one.type:21} {' '.join(cells)} {one.description}")
             for name, hours in _hours(section):
                 click.echo(f"  what is recorded as {name} took {hours:.2g} processor hours")
     if not names:
@@ -92,15 +94,13 @@ def _hours(section: Section) -> Iterator[tuple[str, float]]:
     """
     from leamvd_paper.studies.results import read_recorded
 
-    for name in (
-        name
-        for module in map(import_module, section.modules)
-        for name in getattr(module, "RECORDED", {})
-    ):
-        with contextlib.suppress(StopIteration):  # of what has no table of runs
-            if "seconds" in (rows := read_recorded(name)):
-                runs = rows.groupby([*{"inputs", "layer", "method", "seed", "study"} & {*rows}])
-                yield name, runs["seconds"].max().sum() / 3600
+    for module in map(import_module, section.modules):
+        for name in getattr(module, "RECORDED", {}):
+            with contextlib.suppress(StopIteration):  # of what has no table of runs
+                rows = read_recorded(name)
+                if "seconds" in rows:
+                    by = {"inputs", "layer", "method", "seed", "study"} & {*rows}
+                    yield name, rows.groupby([*by])["seconds"].max().sum() / 3600
 
 
 class _Folder(click.Path):
@@ -136,6 +136,18 @@ def _settings(
     return values
 
 
+def _settings_option(words: str) -> Callable[[Any], Any]:
+    """Return the option of settings, with what its help says."""
+    return click.option(
+        "-p", "settings", metavar="NAME=VALUE", callback=_settings, multiple=True, help=words
+    )
+
+
+PROFILE = click.option(
+    "--profile",
+    metavar="NAME",
+    help="The same as -p profile=...: quick (the default), paper, recorded, ...",
+)
 OUTPUT = click.option(
     "--output",
     type=_Folder(path_type=Path, file_okay=False),
@@ -150,22 +162,11 @@ SCHEDULER = click.option(
 
 
 @main.command()
-@click.argument("names", metavar="[SECTION]...", nargs=-1)
-@click.option(
-    "--profile",
-    metavar="NAME",
-    help="The same as -p profile=...: quick (the default), paper, recorded, ...",
-)
-@click.option(
-    "-p",
-    "settings",
-    metavar="NAME=VALUE",
-    callback=_settings,
-    multiple=True,
-    help=(
-        "A notebook parameter, see `leamvd list SECTION`. With several values of one that takes a"
-        " single number, such as exponent=1.5,3, the section is run with each."
-    ),
+@SECTIONS
+@PROFILE
+@_settings_option(
+    "A notebook parameter, see `leamvd list SECTION`. With several values of one that takes a"
+    " single number, such as exponent=1.5,3, the section is run with each."
 )
 @click.option(
     "--dataset",
@@ -191,24 +192,24 @@ def reproduce(
     on when it is started again; what other runs have computed is used, and a finished run is shown
     at once. Results are folders, which can be deleted.
     """
-    given = [
-        f"{name}={text}"
-        for name, text in (("profile", profile), ("dataset", dataset))
-        if text is not None
-    ]
+    given = []
+    if profile is not None:
+        given.append(f"profile={profile}")
+    if dataset is not None:
+        given.append(f"dataset={dataset}")
     planned = sections.requested(sections.load(names), [*given, *settings])
-    for section, values in ((section, values) for section, sets in planned for values in sets):
-        # a bad value is refused before the first of several runs begins
-        sections.check(section, values)
+    # a bad value is refused before the first of several runs begins
+    for section, sets in planned:
+        for values in sets:
+            sections.check(section, values)
     try:
         with _computing(jobs, scheduler) as n_jobs:
             for section, sets in planned:
-                summaries = [_run(section, values, output, n_jobs) for values in sets]
-                runs = [
-                    (v, table)
-                    for v, table in zip(sets, summaries, strict=True)
-                    if table is not None
-                ]
+                runs = []
+                for values in sets:
+                    summary = _run(section, values, output, n_jobs)
+                    if summary is not None:
+                        runs.append((values, summary))
                 if len(runs) > 1:
                     click.echo(f"\n{section.path.stem}, all of these runs:\n{_together(runs)}")
     except KeyboardInterrupt:
@@ -231,15 +232,14 @@ def _computing(jobs: int | None, scheduler: str | None) -> Iterator[int]:
     import joblib
     from distributed import Client
 
-    local: dict[str, Any] = {"threads_per_worker": 1, "n_workers": jobs}
-    with Client(**local) if scheduler == "local" else Client(scheduler) as client:
-        threads = sum(
-            worker["nthreads"] for worker in client.scheduler_info(n_workers=-1)["workers"].values()
-        )
-        click.echo(
-            f"{threads} threads of workers on {client.scheduler.address}, {client.dashboard_link}",
-            err=True,
-        )
+    place: dict[str, Any] = {"address": scheduler}
+    if scheduler == "local":
+        place = {"threads_per_worker": 1, "n_workers": jobs}
+    with Client(**place) as client:
+        workers = client.scheduler_info(n_workers=-1)["workers"].values()
+        threads = sum(worker["nthreads"] for worker in workers)
+        address = client.scheduler.address
+        click.echo(f"{threads} threads of workers on {address}, {client.dashboard_link}", err=True)
         if threads == 1:
             click.echo(
                 "with one thread of one worker joblib computes here, in this process", err=True
@@ -251,109 +251,96 @@ def _computing(jobs: int | None, scheduler: str | None) -> Iterator[int]:
 def _run(section: Section, values: Values, output: Path, n_jobs: int) -> pd.DataFrame | None:
     """Run a section, print what it ends with, and return its summary; None where it has none."""
     start = time.monotonic()
-    click.echo(
-        ", ".join(
-            [
-                f"{section.path.stem}: {section.title}",
-                *(f"{n}={written(v)}" for n, v in values.items()),
-            ]
-        )
-    )
+    stem = section.path.stem
+    given = [f"{name}={written(value)}" for name, value in values.items()]
+    click.echo(", ".join([f"{stem}: {section.title}", *given]))
     place, finished = sections.run(section, values, output, n_jobs=n_jobs)
-    summary = (
-        pd.read_csv(place / sections.SUMMARY) if (place / sections.SUMMARY).is_file() else None
-    )
-    if summary is not None:
+    summary = None
+    file = place / sections.SUMMARY
+    if file.is_file():
+        summary = pd.read_csv(file)
         click.echo(_printed(summary))
     done = "finished before" if finished else f"done in {time.monotonic() - start:.0f} s"
-    click.echo(f"{section.path.stem}: {done}, in\n{place}")
-    for file in sorted([*place.glob("*.ipynb"), *place.rglob("*.csv"), *place.rglob("*.png")]):
-        click.echo(f"  {file.relative_to(place)}")
+    click.echo(f"{stem}: {done}, in\n{place}")
+    for made in sorted([*place.glob("*.ipynb"), *place.rglob("*.csv"), *place.rglob("*.png")]):
+        click.echo(f"  {made.relative_to(place)}")
     return summary
-
-
-def _printed(summary: pd.DataFrame) -> str:
-    """Return a summary for reading: errors by method and layer, and their ratios to others, a table
-    for each.
-    """
-    if "measure" not in summary:
-        return _text(summary)
-    constant = "over the error of a constant image: geometric means, with 95 % intervals"
-    lines = [
-        (
-            "mean-field errors per 10,000 images, with 95 % intervals; runs of each method:"
-            f" {summary['runs'].max()}"
-        ),
-        *(
-            _text(_by_layer(summary, "mean", "low", "high")),
-            "at the start",
-            _text(_by_layer(summary, "start")),
-        ),
-        *(
-            constant,
-            _text(_by_layer(summary, "over_constant", "over_constant_low", "over_constant_high")),
-        ),
-    ]
-    if "ratio" in summary:
-        ratios = summary.dropna(subset="ratio")
-        lines += [
-            f"over the errors of the recorded run; seeds in common: {int(ratios['paired'].min())}"
-        ]
-        lines += [_text(_by_layer(ratios, "ratio", "ratio_low", "ratio_high"))]
-    return "\n".join([*lines, *_closing(summary)])
 
 
 def _together(runs: list[tuple[Values, pd.DataFrame]]) -> str:
     """Return the summaries of runs that differ in some values as one, a line for each run."""
-    swept = [name for name in runs[0][0] if len({str(values[name]) for values, _ in runs}) > 1]
-    named = [
-        table.assign(**{name: written(values[name]) for name in swept}) for values, table in runs
-    ]
-    together = pd.concat(named, ignore_index=True)
-    if "measure" not in together:
-        return _text(together.fillna("–"))
-    errors = _by_layer(together, "mean", "low", "high", by=swept)
-    over = _by_layer(together, "over_constant", "over_constant_low", "over_constant_high", by=swept)
-    return "\n".join(
-        [
-            _text(errors),
-            "over the error of a constant image",
-            _text(over),
-            *_closing(together, swept),
+    swept = []
+    for name in runs[0][0]:
+        if len({str(values[name]) for values, _ in runs}) > 1:
+            swept.append(name)
+    tables = []
+    for values, table in runs:
+        tables.append(table.assign(**{name: written(values[name]) for name in swept}))
+    return _printed(pd.concat(tables, ignore_index=True), swept)
+
+
+def _printed(summary: pd.DataFrame, by: Sequence[str] = ()) -> str:
+    """Return a summary for reading: errors by method and layer, and their ratios to others, a table
+    for each.
+
+    Of runs that differ in `by` these are the last errors and those over the constant image's.
+    """
+    if "measure" not in summary:
+        if by:
+            summary = summary.fillna("–")
+        return _text(summary)
+    errors = _by_layer(summary, by, "mean", "low", "high")
+    constant = "over the error of a constant image"
+    over = _by_layer(summary, by, "over_constant", "over_constant_low", "over_constant_high")
+    if by:
+        lines = [errors, constant, over]
+    else:
+        lines = [
+            "mean-field errors per 10,000 images, with 95 % intervals; runs of each method:"
+            f" {summary['runs'].max()}",
+            errors,
+            "at the start",
+            _by_layer(summary, by, "start"),
+            f"{constant}: geometric means, with 95 % intervals",
+            over,
         ]
-    )
+        if "ratio" in summary:
+            ratios = summary.dropna(subset="ratio")
+            paired = int(ratios["paired"].min())
+            lines.append(f"over the errors of the recorded run; seeds in common: {paired}")
+            lines.append(_by_layer(ratios, by, "ratio", "ratio_low", "ratio_high"))
+    return "\n".join([*lines, *_closing(summary, by)])
 
 
-def _by_layer(
-    summary: pd.DataFrame, value: str, *ends: str, by: Sequence[str] = ()
-) -> pd.DataFrame:
-    """Return mean-field values, with intervals if they have `ends`, as texts, a column for each
+def _by_layer(summary: pd.DataFrame, by: Sequence[str], value: str, *ends: str) -> str:
+    """Return a table of mean-field values, with intervals if they have `ends`, a column for each
     layer.
     """
     from leamvd_paper.studies.words import interval, named, number
 
     rows = summary[summary["measure"] == "mean_field"].set_index(["inputs", "method", *by, "layer"])
-    texts = (
-        map(interval, *(rows[name] for name in (value, *ends)))
-        if ends
-        else map(number, rows[value])
-    )
+    if ends:
+        texts = map(interval, *(rows[name] for name in (value, *ends)))
+    else:
+        texts = map(number, rows[value])
     cells = pd.Series([*texts], rows.index).unstack("layer", sort=False)
-    table = cells.add_prefix("RBM ").fillna("–").rename_axis(columns=None).reset_index()
-    table = table.sort_values(["inputs", "method"], kind="stable") if by else table
-    return table[[*table.columns.difference([*by], sort=False), *by]].assign(
-        method=table["method"].map(named)
-    )
+    table = cells.add_prefix("RBM ").fillna("–").reset_index()
+    if by:
+        table = table.sort_values(["inputs", "method"], kind="stable")
+    for name in by:
+        table[name] = table.pop(name)
+    table["method"] = table["method"].map(named)
+    return _text(table)
 
 
-def _closing(summary: pd.DataFrame, by: Sequence[str] = ()) -> list[str]:
+def _closing(summary: pd.DataFrame, by: Sequence[str]) -> list[str]:
     """Return the sentence about errors that are small and tell of no learning, if there are any."""
     from leamvd_paper.studies.words import named
 
-    rows, same = summary[summary["measure"] == "mean_field"], ["inputs", "layer", *by]
-    both = rows.merge(
-        rows.loc[rows["method"] == "cd", [*same, "mean"]], on=same, suffixes=("", "_of_cd")
-    )
+    rows = summary[summary["measure"] == "mean_field"]
+    same = ["inputs", "layer", *by]
+    of_cd = rows.loc[rows["method"] == "cd", [*same, "mean"]]
+    both = rows.merge(of_cd, on=same, suffixes=("", "_of_cd"))
     small = both[(both["mean"] < both["mean_of_cd"]) & (both["over_constant"] > 1)]
     cells = []
     for row in small.to_dict("records"):
@@ -367,28 +354,29 @@ def _text(table: pd.DataFrame) -> str:
     return str(table.to_string(index=False, float_format="{:,.4g}".format, na_rep="–"))
 
 
-@main.command()
-@click.argument(
+CLAIM = click.argument(
     "name", metavar="CLAIM", type=click.Choice([f"C{number}" for number in range(3, 11)])
 )
-@click.option(
-    "-p",
-    "settings",
-    metavar="NAME=VALUE",
-    callback=_settings,
-    multiple=True,
-    help=(
-        "A setting of contrastive divergence, or x0, x0_epochs, x0_batches: what makes the start of"
-        " the searches."
-    ),
-)
-@click.option(
+DATASET = click.option(
     "--dataset", metavar="digits|mnist|PATH", default="mnist", show_default=True, help="Images."
 )
-@click.option(
+IMAGES = click.option(
     "--images", type=_Count(), help="Training images; default: 10000, or all if there are fewer."
 )
-@click.option("--seeds", type=_Count(), default=3, show_default=True, help="Runs of each method.")
+SEEDS = click.option(
+    "--seeds", type=_Count(), default=3, show_default=True, help="Runs of each method."
+)
+
+
+@main.command()
+@CLAIM
+@_settings_option(
+    "A setting of contrastive divergence, or x0, x0_epochs, x0_batches: what makes the start of"
+    " the searches."
+)
+@DATASET
+@IMAGES
+@SEEDS
 @OUTPUT
 @JOBS
 @SCHEDULER
@@ -416,10 +404,9 @@ def claim(
     maps = settings_map.own_maps(name, given, dataset=dataset, n_images=images, n_seeds=seeds)
     with _computing(jobs, scheduler) as n_jobs:
         minutes = sum(map(settings_map.seconds, maps.values())) / 60
-        told = [
-            f"{side}x{side} pixels, {one.images.known().n_images:,} images"
-            for side, one in maps.items()
-        ]
+        told = []
+        for side, one in maps.items():
+            told.append(f"{side}x{side} pixels, {one.images.known().n_images:,} images")
         runs = f"{seeds} seed{'s' * (seeds > 1)}"
         click.echo(
             f"{name} at {' and '.join(told)}, {runs}: about {minutes:.1f} minutes on one processor"
@@ -428,9 +415,10 @@ def claim(
     click.echo(_text(parts))
     click.echo("\nthe error of contrastive divergence at its end, over that of a constant image")
     click.echo(_text(ratios))
-    if dataset != "mnist":
-        click.echo("\nthese are not the paper's images: its numbers are no bounds here")
-    elif near := settings_map.nearest(name, given):
+    near = "these are not the paper's images: its numbers are no bounds here"
+    if dataset == "mnist":
+        near = settings_map.nearest(name, given)
+    if near:
         click.echo(f"\n{near}")
 
 
@@ -449,18 +437,22 @@ def record(name: str, output: Path, jobs: int | None, scheduler: str | None) -> 
             "recording needs a clone of the repository, got an installed package:"
             f" {results.NOTEBOOKS}"
         )
-    entry, commit = verify.recorded(name), results.committed()
+    entry = verify.recorded(name)
+    commit = results.committed()
     with _computing(jobs, scheduler) as n_jobs:
         tables = results.tables(entry.plan(), output / "calls", n_jobs=n_jobs, label=name)
     kept = {table: entry.keep(rows) for table, rows in tables.items()}
     click.echo(results.write_recorded(name, kept, spelled(entry.settings), commit))
 
 
-@main.command("verify")
-@click.argument("names", metavar="[NAME]...", nargs=-1)
-@click.option(
+CALLS = click.option(
     "--calls", type=_Count(), default=1, show_default=True, help="How many, of each table."
 )
+
+
+@main.command("verify")
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@CALLS
 @OUTPUT
 @JOBS
 def verify_(names: tuple[str, ...], calls: int, output: Path, jobs: int | None) -> None:
@@ -473,15 +465,14 @@ def verify_(names: tuple[str, ...], calls: int, output: Path, jobs: int | None) 
     from leamvd_paper.data.mnist import DataError
     from leamvd_paper.studies import verify
 
-    drifts, chosen = [], names or sorted(verify.all_recorded())
+    drifts = []
+    chosen = names or sorted(verify.all_recorded())
     with _computing(jobs, None) as n_jobs:
         for name in chosen:
-            if settings := verify.changed_settings(name):
-                click.echo(
-                    "\n".join(
-                        [f"{name}: recorded with other settings than those of the code", *settings]
-                    )
-                )
+            settings = verify.changed_settings(name)
+            if settings:
+                click.echo(f"{name}: recorded with other settings than those of the code")
+                click.echo("\n".join(settings))
                 drifts.append(True)
                 continue
             try:

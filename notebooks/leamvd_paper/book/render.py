@@ -64,19 +64,23 @@ def _notebooks(sources: Path, results: Path | None) -> list[Path]:
     """
     from sphinx_external_toc.parsing import parse_toc_yaml
 
-    ours = [
-        sources / f"{page}.ipynb"
-        for page in parse_toc_yaml(sources / "_toc.yml")
-        if page.startswith("notebooks/")
-    ]
+    ours = []
+    for page in parse_toc_yaml(sources / "_toc.yml"):
+        if page.startswith("notebooks/"):
+            ours.append(sources / f"{page}.ipynb")
     if results is None:
         return ours
-    runs = [latest(results, path.stem) for path in ours]
-    if not any(runs):
-        raise FileNotFoundError(
-            f"results must hold runs of {', '.join(path.stem for path in ours)}, got {results}"
-        )
-    return [run / path.name if run else path for run, path in zip(runs, ours, strict=True)]
+    shown = []
+    for path in ours:
+        run = latest(results, path.stem)
+        if run is None:
+            shown.append(path)
+        else:
+            shown.append(run / path.name)
+    if shown == ours:
+        stems = ", ".join(path.stem for path in ours)
+        raise FileNotFoundError(f"results must hold runs of {stems}, got {results}")
+    return shown
 
 
 def _build(sources: Path, notebooks: list[Path], work: Path) -> Path:
@@ -86,18 +90,27 @@ def _build(sources: Path, notebooks: list[Path], work: Path) -> Path:
     for path in (sources / "_config.yml", sources / "_toc.yml"):
         shutil.copy(path, stage)
     for path in notebooks:
-        accepted = sources / "tests" / "figures" / "recorded"
-        _stage(
-            path,
-            accepted if path.parent == sources / "notebooks" else path.parent / "figures",
-            stage,
-        )
-    options = ["-q", "-W", "-n", "--keep-going", "--path-output", str(work / "built")]
-    program = "from jupyter_book.cli.main import main; main()"
+        figures = path.parent / "figures"
+        if path.parent == sources / "notebooks":
+            figures = sources / "tests" / "figures" / "recorded"
+        _stage(path, figures, stage)
     # Sphinx leaves reports there
     environment = os.environ | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(stage))
+    command = [
+        sys.executable,
+        "-c",
+        "from jupyter_book.cli.main import main; main()",
+        "build",
+        "-q",
+        "-W",
+        "-n",
+        "--keep-going",
+        "--path-output",
+        str(work / "built"),
+        str(stage),
+    ]
     run = subprocess.run(
-        [sys.executable, "-c", program, "build", *options, str(stage)],
+        command,
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -118,28 +131,25 @@ def _stage(notebook: Path, figures: Path, stage: Path) -> None:
     numbers that it plots.
     """
     content = json.loads(notebook.read_text(encoding="utf-8"))
-    # in names of figures
-    values = {name: one.default for name, one in read_section(notebook).parameters.items()}
+    values = read_section(notebook).complete({})  # in names of figures
     for folder in ("notebooks", "figures"):
         (stage / folder).mkdir(exist_ok=True)
+    cells = content["cells"]
     # from the end: cells are inserted
-    for number, cell in reversed([*enumerate(content["cells"], start=1)]):
+    for number, cell in reversed([*enumerate(cells, start=1)]):
         saved = re.search(r'"([\w{}-]+)",\s*output,?\s*\)\s*$', "".join(cell["source"]))
-        if saved and (data := figures / f"{saved[1].format(**values)}.json").is_file():
+        if not saved:
+            continue
+        data = figures / f"{saved[1].format(**values)}.json"
+        if data.is_file():
             shutil.copy(data, stage / "figures")
             link = f"[Data of this figure](../figures/{data.name})"
-            below = (
-                "".join(content["cells"][number]["source"])
-                if number < len(content["cells"])
-                else ""
-            )
+            below = "".join(cells[number]["source"]) if number < len(cells) else ""
             if below.startswith("*"):
                 caption, *others = below.split("\n\n")
-                content["cells"][number]["source"] = "\n\n".join([f"{caption} {link}", *others])
+                cells[number]["source"] = "\n\n".join([f"{caption} {link}", *others])
             else:
-                content["cells"].insert(
-                    number, {"cell_type": "markdown", "metadata": {}, "source": link}
-                )
+                cells.insert(number, {"cell_type": "markdown", "metadata": {}, "source": link})
     (stage / "notebooks" / notebook.name).write_text(json.dumps(content), encoding="utf-8")
 
 
@@ -148,26 +158,24 @@ def check(notebook: Path) -> None:
 
     That is where a cell holds an error or was not executed, or an image has no alternative text.
     """
-    content, problems = json.loads(notebook.read_text(encoding="utf-8")), []
+    content = json.loads(notebook.read_text(encoding="utf-8"))
+    problems = []
     for number, cell in enumerate(content["cells"], start=1):
         if cell["cell_type"] != "code" or not "".join(cell["source"]).strip():
             continue
         if cell["execution_count"] is None:
             problems.append(f"cell {number} was not executed")
+        drawn = False
         for output in cell["outputs"]:
             if output["output_type"] == "error":
                 problems.append(f"cell {number} failed with {output['ename']}: {output['evalue']}")
-        drawn = any(
-            kind.startswith("image/")
-            for output in cell["outputs"]
-            for kind in output.get("data", ())
-        )
-        if (
-            drawn
-            and not str(cell["metadata"].get("mystnb", {}).get("image", {}).get("alt", "")).strip()
-        ):
-            problems.append(
-                f"cell {number} shows an image without alternative text (metadata mystnb.image.alt)"
-            )
+            drawn |= any(kind.startswith("image/") for kind in output.get("data", ()))
+        if drawn:
+            image = cell["metadata"].get("mystnb", {}).get("image", {})
+            if not str(image.get("alt", "")).strip():
+                problems.append(
+                    f"cell {number} shows an image without alternative text (metadata"
+                    " mystnb.image.alt)"
+                )
     if problems:
         raise ValueError(f"{notebook} cannot be shown: {'; '.join(problems)}")

@@ -31,7 +31,9 @@ from leamvd._support import checks, children
 from leamvd_paper.data import images
 from leamvd_paper.studies import results
 
-ABOUT, LATEST, SUMMARY = "run.json", "latest", "summary.csv"
+ABOUT = "run.json"
+LATEST = "latest"
+SUMMARY = "summary.csv"
 
 Values = dict[str, Any]
 
@@ -81,30 +83,30 @@ class Parameter(NamedTuple):
         """
         ((optional, listed, kind),) = _TYPE.findall(self.type)
         words, read = _KINDS[kind]
-        several = ", or several with commas" * bool(listed) + ", or ranges such as 0-9" * (
-            self.name == "seeds"
-        )
-        told = f"{self.name} must be {words}{several}, got {(text := text.strip())!r}"
+        text = text.strip()
+        told = f"{self.name} must be {words}"
+        if listed:
+            told += ", or several with commas"
+        if self.name == "seeds":
+            told += ", or ranges such as 0-9"
+        told += f", got {text!r}"
         if text == "None":
+            usual = "profile" if optional else "notebook"
             close = "; did you mean 'none'?" if "'none'" in self.description else ""
-            raise ValueError(
-                f"{told}: leave it out for the {'profile' if optional else 'notebook'}'s{close}"
-            )
+            raise ValueError(f"{told}: leave it out for the {usual}'s{close}")
         if not text and not listed:
             raise ValueError(told)
-        if (
-            self.name == "dataset"
-            and text not in images.NAMED
-            and (path := Path(text).expanduser()).exists()
-        ):
-            return str(path.resolve())
+        if self.name == "dataset" and text not in images.NAMED:
+            path = Path(text).expanduser()
+            if path.exists():
+                return str(path.resolve())
         try:
             if not listed:
                 return read(text)
-            items = (
-                (_RANGE.sub(_seeds, text) if self.name == "seeds" else text).strip("[]").split(",")
-            )
-            return [read(item) for item in (item.strip(" '\"") for item in items) if item]
+            if self.name == "seeds":
+                text = _RANGE.sub(_seeds, text)
+            items = [item.strip(" '\"") for item in text.strip("[]").split(",")]
+            return [read(item) for item in items if item]
         except (KeyError, TypeError, ValueError):
             raise ValueError(told) from None
 
@@ -113,7 +115,8 @@ _RANGE = re.compile(r"\b(\d{1,6})-(\d{1,6})\b")  # of seeds, both ends included
 
 
 def _seeds(ends: re.Match[str]) -> str:
-    if not (seeds := range(int(ends[1]), int(ends[2]) + 1)):
+    seeds = range(int(ends[1]), int(ends[2]) + 1)
+    if not seeds:
         raise ValueError(ends[0])
     return ",".join(map(str, seeds))
 
@@ -129,7 +132,8 @@ def read_parameters(source: str) -> dict[str, Parameter]:
     """
     parameters = {}
     for line in filter(None, source.removeprefix(_IMPORT).splitlines()):
-        if not (parts := _LINE.fullmatch(line)):
+        parts = _LINE.fullmatch(line)
+        if not parts:
             raise ValueError(f"not `name: type = value  # description`: {line!r}")
         name, kind, default, words = parts.group("name", "type", "default", "description")
         parameters[name] = Parameter(name, kind, ast.literal_eval(default), words or "")
@@ -158,11 +162,11 @@ class Section(NamedTuple):
         """Return all parameters of a run except where it happens: `values`, or what the notebook
         has.
         """
-        return {
-            name: values.get(name, one.default)
-            for name, one in self.parameters.items()
-            if name not in _WHERE
-        }
+        complete = {}
+        for name, one in self.parameters.items():
+            if name not in _WHERE:
+                complete[name] = values.get(name, one.default)
+        return complete
 
     def profiles(self) -> dict[str, Values]:
         """Return what each profile has for the parameters that are None in the notebook."""
@@ -178,10 +182,12 @@ class Section(NamedTuple):
 
 def _fields(settings: Any) -> Values:
     """Return the fields of a dataclass, and those of its own dataclasses."""
-    fields = vars(settings) if dataclasses.is_dataclass(settings) else {}
-    return fields | {
-        name: value for part in fields.values() for name, value in _fields(part).items()
-    }
+    if not dataclasses.is_dataclass(settings):
+        return {}
+    fields = {**vars(settings)}
+    for part in vars(settings).values():
+        fields |= _fields(part)
+    return fields
 
 
 def load(names: Iterable[str] = (), folder: Path = results.NOTEBOOKS) -> list[Section]:
@@ -189,34 +195,37 @@ def load(names: Iterable[str] = (), folder: Path = results.NOTEBOOKS) -> list[Se
     none is named.
     """
     sections = [read_section(path) for path in sorted(folder.glob("*.ipynb"))]
-    wanted, known = (
-        set(names),
-        {name for section in sections for name in (section.name, section.path.stem)},
-    )
+    wanted = set(names)
+    known = set()
+    for section in sections:
+        known |= {section.name, section.path.stem}
     for name in sorted(wanted - known):
         raise ValueError(f"no section {name!r}{_suggest(name, known)}")
-    return [
-        section for section in sections if not wanted or wanted & {section.name, section.path.stem}
-    ]
+    if not wanted:
+        return sections
+    return [section for section in sections if wanted & {section.name, section.path.stem}]
 
 
 def read_section(path: Path) -> Section:
     """Return the section of a notebook."""
     notebook = json.loads(path.read_text(encoding="utf-8"))
-    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    cells = [
-        "".join(cell["source"]) for cell in code if "parameters" in cell["metadata"].get("tags", [])
-    ]
-    if (entry := notebook["metadata"].get("leamvd")) is None or len(cells) != 1:
+    programs = []
+    parameters = []
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            source = "".join(cell["source"])
+            programs.append(_program(source))
+            if "parameters" in cell["metadata"].get("tags", []):
+                parameters.append(source)
+    entry = notebook["metadata"].get("leamvd")
+    if entry is None or len(parameters) != 1:
         raise ValueError(
             f"{path.name} needs one cell tagged `parameters` and the metadata entry `leamvd`"
         )
-    program = hashlib.sha256(
-        "\0".join(_program("".join(cell["source"])) for cell in code).encode()
-    ).hexdigest()[:12]
     modules = tuple(entry.get("module", "").split())
+    program = _digest("\0".join(programs).encode())
     return Section(
-        path, entry["section"], entry["title"], modules, read_parameters(cells[0]), program
+        path, entry["section"], entry["title"], modules, read_parameters(parameters[0]), program
     )
 
 
@@ -226,6 +235,11 @@ def _program(source: str) -> str:
         return ast.dump(ast.parse(source))
     except SyntaxError:  # IPython's own commands
         return source
+
+
+def _digest(content: bytes) -> str:
+    """Return 12 hexadecimal digits that tell contents apart."""
+    return hashlib.sha256(content).hexdigest()[:12]
 
 
 def requested(
@@ -238,11 +252,14 @@ def requested(
     with commas: the section is run with each, or with the product of them. Where a section has a
     profile and none is given, it is "quick".
     """
-    texts, known = {}, {name for section in sections for name in section.parameters}
+    texts = {}
+    known = {name for section in sections for name in section.parameters}
     for setting in settings:
         name, _, text = setting.partition("=")
-        if (name := name.strip()) in _WHERE:
-            raise ValueError(f"{name} is set by --{'jobs' if name == 'n_jobs' else name}")
+        name = name.strip()
+        if name in _WHERE:
+            option = "jobs" if name == "n_jobs" else name
+            raise ValueError(f"{name} is set by --{option}")
         if name not in known:
             raise ValueError(f"no parameter {name!r}{_suggest(name, known)}")
         if name in texts:
@@ -250,14 +267,16 @@ def requested(
         texts[name] = text
     planned = []
     for section in sections:
-        sets = [{"profile": "quick"} if "profile" in section.parameters else {}]
+        sets: list[Values] = [{}]
+        if "profile" in section.parameters:
+            sets = [{"profile": "quick"}]
         for name, parameter in section.parameters.items():
             if name in texts:
-                one_number = parameter.type.removeprefix("Optional[").startswith(("int", "float"))
-                several = texts[name].split(",") if one_number else [texts[name]]
-                runs = checks.several(
-                    name, [parameter.parse(one) for one in several], different=True
-                )
+                several = [texts[name]]
+                if parameter.type.removeprefix("Optional[").startswith(("int", "float")):
+                    several = texts[name].split(",")
+                parsed = [parameter.parse(one) for one in several]
+                runs = checks.several(name, parsed, different=True)
                 sets = [values | {name: value} for values in sets for value in runs]
         planned.append((section, sets))
     return planned
@@ -278,15 +297,16 @@ def compute(
 
     What the folder `calls` has is not computed.
     """
-    given, by_module, summary = (
-        section.complete(values) | {"folder": calls, "n_jobs": n_jobs},
-        {},
-        None,
-    )
+    given = section.complete(values)
+    given["folder"] = calls
+    given["n_jobs"] = n_jobs
+    by_module = {}
+    summary = None
     for module in map(importlib.import_module, section.modules):
-        by_module[module.__name__] = tables = module.tables(**_accepted(module.tables, given))
-        if make := getattr(module, "summary", None):
-            summary = make(tables, **_accepted(make, given))
+        tables = _called(module.tables, given)
+        by_module[module.__name__] = tables
+        if hasattr(module, "summary"):
+            summary = _called(module.summary, given, tables)
     return by_module, summary
 
 
@@ -298,27 +318,26 @@ def check(section: Section, values: Values) -> None:
     given = section.complete(values)
     try:
         for module in map(importlib.import_module, section.modules):
-            if plan := getattr(module, "planned", None):
+            recorded = given["profile"] == "recorded"
+            if hasattr(module, "planned"):
                 # which reads what ships
-                asked = module.tables if given["profile"] == "recorded" else plan
-                asked(**_accepted(asked, given))
-            elif given["profile"] != "recorded":
+                asked = module.tables if recorded else module.planned
+                _called(asked, given)
+            elif not recorded:
                 results.profile(given["profile"], module.PROFILES)
     except (MemoryError, ValueError) as error:
         raise ValueError(f"{section.name}: {error}") from error
 
 
-def _accepted(function: Callable[..., Any], values: Values) -> Values:
-    """Return the values that a function has parameters for; one that takes any takes all that
-    decide on numbers.
+def _called(function: Callable[..., Any], values: Values, *first: Any) -> Any:
+    """Return what a function makes of the values that it has parameters for; one that takes any
+    takes all that decide on numbers.
     """
     parameters = inspect.signature(function).parameters
-    any_other = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
-    return {
-        n: v
-        for n, v in values.items()
-        if n in parameters or (any_other and n not in ("folder", *_WHERE))
-    }
+    taken = {*parameters}
+    if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
+        taken |= values.keys() - {"folder", *_WHERE}
+    return function(*first, **{name: value for name, value in values.items() if name in taken})
 
 
 # ---- runs
@@ -332,35 +351,48 @@ def about(section: Section, values: Values) -> dict[str, Any]:
     has that name.
     """
     parameters = section.complete(values)
-    data = [path.read_bytes() for path in sorted(results.ARCHIVE.glob("*/provenance.json"))]
+    files = [path.read_bytes() for path in sorted(results.ARCHIVE.glob("*/provenance.json"))]
     if parameters.get("dataset") not in (None, *images.NAMED):  # files, which may change
-        data.append(images.known(parameters["dataset"])[0].encode())
-    usual = {name: one.default for name, one in section.parameters.items()} | {"profile": None}
-    changed = {name: written(value) for name, value in parameters.items() if value != usual[name]}
-    words = [word for name, text in changed.items() for word in ("-p", f"{name}={text}")]
-    with_torch = [results.TORCH] if any(results.TORCH in text for text in changed.values()) else []
+        files.append(images.known(parameters["dataset"])[0].encode())
+    words = ["leamvd", "reproduce", section.name]
+    title = ["run"]
+    packages = [*results.PACKAGES]
+    for name, value in parameters.items():
+        usual = None if name == "profile" else section.parameters[name].default
+        if value != usual:
+            text = written(value)
+            setting = f"{name}={text}"
+            words += ["-p", setting]
+            if name == "profile":
+                title[0] = text
+            else:
+                title.append(setting)
+            if results.TORCH in text:
+                packages = [*results.PACKAGES, results.TORCH]
+    command = shlex.join(words)
+    data = _digest(b"".join(files))
     content = {
         "section": section.name,
-        "command": shlex.join(["leamvd", "reproduce", section.name, *words]),
+        "command": command,
         "parameters": parameters,
         "program": section.program,
         "code": results.code(),
-        "data": hashlib.sha256(b"".join(data)).hexdigest()[:12],
-        "versions": results.versions(*results.PACKAGES, *with_torch),
+        "data": data,
+        "versions": results.versions(*packages),
         "processor": get_host_cpu_name(),
     }
-    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:8]
-    title = "-".join(
-        [changed.pop("profile", "run"), *(f"{name}={text}" for name, text in changed.items())]
-    )
-    return {"run": f"{re.sub(r'[^A-Za-z0-9_.,=+-]+', '-', title)[:70]}-{digest}", **content}
+    digest = _digest(json.dumps(content, sort_keys=True).encode())[:8]
+    name = re.sub(r"[^A-Za-z0-9_.,=+-]+", "-", "-".join(title))[:70]
+    return {"run": f"{name}-{digest}", **content}
 
 
 def latest(output: Path, stem: str) -> Path | None:
     """Return the folder of the last run of a section; None where there is none."""
     named = output / stem / LATEST
-    folder = named.with_name(named.read_text(encoding="utf-8").strip()) if named.is_file() else None
-    return folder if folder and folder.is_dir() else None
+    if not named.is_file():
+        return None
+    folder = named.with_name(named.read_text(encoding="utf-8").strip())
+    return folder if folder.is_dir() else None
 
 
 def run(section: Section, values: Values, output: Path, *, n_jobs: int = 1) -> tuple[Path, bool]:
@@ -374,20 +406,24 @@ def run(section: Section, values: Values, output: Path, *, n_jobs: int = 1) -> t
     checks.needs("running a notebook", "leamvd-paper[book]", "ipykernel", "nbformat", "papermill")
     from scipy.optimize import OptimizeWarning  # as late as this, since it takes a while to import
 
-    output, made = output.resolve(), about(section, values)
+    output = output.resolve()
+    made = about(section, values)
     folder = output / section.path.stem / made["run"]
     here = f".{folder.name}-{platform.node()}-"  # another machine may use the folder, too
     work = folder.with_name(f"{here}{os.getpid()}")
     for left in folder.parent.glob(f"{glob.escape(here)}*"):
         if left == work or children.ended(int(left.name.rpartition("-")[2])):
             shutil.rmtree(left, ignore_errors=True)
-    if not (finished := folder.is_dir()):
+    finished = folder.is_dir()
+    if not finished:
         calls = Path(os.environ.get(results.STORE, output / "calls")).resolve()
         # of settings: `check` has told them
         with warnings.catch_warnings(action="ignore", category=OptimizeWarning):
             by_module, summary = compute(section, values, calls, n_jobs)
         for module, tables in by_module.items():
-            place = work / "tables" / (module.rpartition(".")[2] if len(by_module) > 1 else "")
+            place = work / "tables"
+            if len(by_module) > 1:
+                place /= module.rpartition(".")[2]
             place.mkdir(parents=True)
             for name, rows in tables._asdict().items():
                 if isinstance(rows, pd.DataFrame):
@@ -412,38 +448,36 @@ def _execute(section: Section, values: Values, work: Path, calls: Path) -> None:
     import nbformat
     import papermill  # half a second
 
-    notebook, content = work / section.path.name, nbformat.read(section.path, 4)
-    (cell,) = (cell for cell in content.cells if "parameters" in cell.metadata.get("tags", []))
-    given = section.complete(values) | {"output": "."}
-    imports = [_IMPORT, ""] if cell.source.startswith(_IMPORT) else []
-    known = section.parameters.values()
-    lines = (
-        f"{p.name}: {p.type} = {given.get(p.name, p.default)!r}  # {p.description}" for p in known
-    )
-    cell.source = "\n".join([*imports, *lines])
+    notebook = work / section.path.name
+    content = nbformat.read(section.path, 4)
+    given = section.complete(values)
+    given["output"] = "."
+    cell = next(cell for cell in content.cells if "parameters" in cell.metadata.get("tags", []))
+    lines = [_IMPORT, ""] if cell.source.startswith(_IMPORT) else []
+    for p in section.parameters.values():
+        lines.append(f"{p.name}: {p.type} = {given.get(p.name, p.default)!r}  # {p.description}")
+    cell.source = "\n".join(lines)
     nbformat.write(content, notebook)
     path = str(notebook).replace("{", "{{").replace("}", "}}")  # papermill formats it
-    options = {
-        "kernel_name": "python3",
-        "language": "python",
-        "progress_bar": False,
-        "record_timing": False,
-    }
     try:
-        with _environment(calls):  # without the kernel's own notes
+        with _environment(calls):
             papermill.execute_notebook(
-                path, path, cwd=work, extra_arguments=["--log-level=CRITICAL"], **options
+                path,
+                path,
+                cwd=work,
+                kernel_name="python3",
+                language="python",
+                progress_bar=False,
+                record_timing=False,
+                extra_arguments=["--log-level=CRITICAL"],  # without the kernel's own notes
             )
     # the latter where the kernel dies
     except (papermill.PapermillExecutionError, RuntimeError) as error:
         if isinstance(error.__context__, KeyboardInterrupt):  # after which nbclient cleans up
             raise error.__context__ from None
-        failed: Any = isinstance(error, papermill.PapermillExecutionError) and error
-        text = (
-            f"cell In [{failed.exec_count}]: {failed.ename}: {failed.evalue}"
-            if failed
-            else "the kernel died"
-        )
+        text = "the kernel died"
+        if isinstance(error, papermill.PapermillExecutionError):
+            text = f"cell In [{error.exec_count}]: {error.ename}: {error.evalue}"
         raise RuntimeError(f"{section.path.stem}, {text}\npartial notebook: {notebook}") from None
     content = nbformat.read(notebook, 4)
     for part in (content, *content.cells):
@@ -460,8 +494,11 @@ def _environment(calls: Path) -> Iterator[None]:
     with tempfile.TemporaryDirectory(
         prefix="leamvd-jupyter-", ignore_cleanup_errors=True
     ) as folder:
-        jupyter = ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
-        os.environ |= dict.fromkeys(jupyter, folder) | {
+        settings = {
+            "IPYTHONDIR": folder,
+            "JUPYTER_CONFIG_DIR": folder,
+            "JUPYTER_DATA_DIR": folder,
+            "JUPYTER_RUNTIME_DIR": folder,
             "JUPYTER_PATH": "",
             "JUPYTER_PREFER_ENV_PATH": "1",  # the kernel that this environment brings comes first
             results.STORE: str(calls),
@@ -470,8 +507,10 @@ def _environment(calls: Path) -> Iterator[None]:
             "MPLBACKEND": "module://matplotlib_inline.backend_inline",
             "PYDEVD_DISABLE_FILE_VALIDATION": "1",  # silences the debugger's advice
         }
-        if data := before.get("LEAMVD_DATA_DIR"):  # relative to where the caller stands
-            os.environ["LEAMVD_DATA_DIR"] = str(Path(data).expanduser().absolute())
+        data = before.get("LEAMVD_DATA_DIR")
+        if data:  # relative to where the caller stands
+            settings["LEAMVD_DATA_DIR"] = str(Path(data).expanduser().absolute())
+        os.environ |= settings
         try:
             yield
         finally:
