@@ -87,10 +87,10 @@ class Training(CDSettings):
         checks.integer("x0_batches", self.x0_batches, at_least=1)
         checks.real("x0_limit", self.x0_limit, above=0)
         for name, x0 in (("x0_epochs", "epochs"), ("x0_batches", "batch"), ("x0_limit", "none")):
-            if self.x0 != x0 and getattr(self, name) != getattr(type(self), name):
+            value = getattr(self, name)
+            if self.x0 != x0 and value != getattr(type(self), name):
                 raise ValueError(
-                    f"{name}={getattr(self, name)} clashes with x0={self.x0!r}: it belongs to"
-                    f" x0={x0!r}"
+                    f"{name}={value} clashes with x0={self.x0!r}: it belongs to x0={x0!r}"
                 )
         checks.choice("dtype", self.dtype, ("float32", "float64"))
         _ = self.computation  # checks its settings
@@ -115,18 +115,23 @@ class Training(CDSettings):
 
     def options(self, method: str, reading: Reading) -> dict[str, Any]:
         """Return the arguments of the optimizer `method`, except its start solution and seed."""
-        options: dict[str, Any] = {"sigma0": self.sigma0}
-        options |= {"population_size": reading.population_size, "n_gen": reading.n_gen}
+        options: dict[str, Any] = {
+            "sigma0": self.sigma0,
+            "population_size": reading.population_size,
+            "n_gen": reading.n_gen,
+        }
         if method == "lea-mvd":
-            options |= {"n_elite": self.n_elite, "reading": reading}
+            options["n_elite"] = self.n_elite
+            options["reading"] = reading
         else:
-            options |= {"x0_in_population": reading.x0_in_population and self.x0 != "none"}
+            options["x0_in_population"] = reading.x0_in_population and self.x0 != "none"
         if method in ("lea-mvd", "random"):  # pycma has double precision only
-            options |= {"dtype": self.dtype}
+            options["dtype"] = self.dtype
             if self.x0 == "none":
-                options |= {"bounds": (-self.x0_limit, self.x0_limit)}
-        unused = unused_without_x0(method) if "bounds" in options else ()
-        return {name: value for name, value in options.items() if name not in unused}
+                options["bounds"] = (-self.x0_limit, self.x0_limit)
+                for name in unused_without_x0(method):
+                    options.pop(name, None)
+        return options
 
 
 class Step(NamedTuple):
@@ -186,7 +191,8 @@ def train(
     """
     checks.choice("method", method, METHODS)
     checks.integer("seed", seed, at_least=0, at_most=2**64 - 1)
-    training, start = training or Training(), time.perf_counter()
+    training = training or Training()
+    start = time.perf_counter()
     n_gen: Any = reading.complete().n_gen
     cd = ContrastiveDivergence(
         V, n_hidden, settings=training, seed=seed, unit_interval=unit_interval
@@ -209,8 +215,8 @@ def train(
         unit_interval=unit_interval,
     )
     rbm, passes = _start_solution(cd, training, len(V))
-    # a copy: what is yielded may be written to
-    x0, seconds = rbm.flat(), time.perf_counter() - start
+    x0 = rbm.flat()  # a copy: what is yielded may be written to
+    seconds = time.perf_counter() - start
     yield Step(0, rbm, 0, passes, passes * training.epoch_products, seconds)
     start = time.perf_counter()
     opt = training.optimizer(method, x0, reading=reading, seed=seed)
@@ -336,21 +342,19 @@ def pretrain(
     stack: list[RBMParameters] = []
     n_gen: Any = reading.complete().n_gen
     for layer, n_hidden in enumerate(layers, start=1):
-        X = layer_input(
-            (stack if below is None else below)[: layer - 1], V, features=features, seed=seed
-        )
-        own_seed = layer_seed(seed, layer)
+        lower = stack if below is None else below[: layer - 1]
+        X = layer_input(lower, V, features=features, seed=seed)
         steps = train(
             method,
             X,
             n_hidden,
             training=training,
             reading=reading,
-            seed=own_seed,
+            seed=layer_seed(seed, layer),
             unit_interval=unit_interval,
         )
-        (step,) = deque(shown(steps, n_gen, f"layer {layer}", progress=progress), maxlen=1)
-        stack.append(step.rbm)
+        (last,) = deque(shown(steps, n_gen, f"layer {layer}", progress=progress), maxlen=1)
+        stack.append(last.rbm)
     return stack
 
 
@@ -398,7 +402,8 @@ def fine_tune(
     # as late as this, since it takes a while to import
     from sklearn.neural_network import MLPClassifier
 
-    sizes, first = [len(rbm.c) for rbm in stack], np.unique(labels, return_index=True)[1]
+    sizes = [len(rbm.c) for rbm in stack]
+    first = np.unique(labels, return_index=True)[1]
     classifier = MLPClassifier(
         sizes,
         activation="logistic",

@@ -59,13 +59,16 @@ def _seed(estimator: Any) -> int:
     """Return the seed of a training: `random_state` itself, or the next number that is drawn from
     it.
     """
-    given = check_random_state(None) if estimator.random_state is None else estimator.random_state
+    given = estimator.random_state
+    if given is None:
+        given = check_random_state(None)
     return random_streams.key(given, "random_state")
 
 
 def _warn_outside(V: Array) -> None:
     """Warn of images outside [0, 1]: units saturate, and nothing else would tell."""
-    low, high = V.min(), V.max()
+    low = V.min()
+    high = V.max()
     if low < -1e-6 or high > 1 + 1e-6:
         told = (
             f"X has values from {low:.7g} to {high:.7g}, where probabilities in [0, 1] are"
@@ -87,13 +90,11 @@ class _Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             raise TypeError(
                 f"reading must be a leamvd.Reading or None, got {checks.shown(reading)}"
             )
-        given = {
-            f.name: getattr(self, f.name) for f in dataclasses.fields(Training) if f.name != "dtype"
-        }
-        fields = {
-            name: value.item() if isinstance(value, np.generic) else value
-            for name, value in given.items()
-        }
+        fields = {}
+        for field in dataclasses.fields(Training):
+            if field.name != "dtype":
+                value = getattr(self, field.name)
+                fields[field.name] = value.item() if isinstance(value, np.generic) else value
         return {
             "method": self.method,
             "training": Training(dtype=V.dtype.name, **fields),
@@ -246,13 +247,12 @@ class RBM(_Network):
         self.__dict__.pop("random_state_", None)
         if self.method == "cd":
             return self._epochs(V, self.n_iter)
-        steps = train(
-            V=V, n_hidden=self.n_hidden, **self._settings(V, self.n_iter), seed=_seed(self)
-        )
-        (step,) = deque(
-            shown(steps, self.n_iter, self.method, progress=bool(self.verbose)), maxlen=1
-        )
-        self.layers_, self.n_iter_ = [step.rbm], step.iteration
+        settings = self._settings(V, self.n_iter)
+        steps = train(V=V, n_hidden=self.n_hidden, **settings, seed=_seed(self))
+        steps = shown(steps, self.n_iter, self.method, progress=bool(self.verbose))
+        (last,) = deque(steps, maxlen=1)
+        self.layers_ = [last.rbm]
+        self.n_iter_ = last.iteration
         return self
 
     def _goes_on(self) -> bool:
@@ -295,7 +295,8 @@ class RBM(_Network):
         for _ in tqdm(range(n_epochs), desc="CD", unit="epoch", disable=not self.verbose):
             self.layers_ = [cd.epoch()]
         cd.go_on_with(V[:1].copy())  # a pickle is not to hold all images
-        self._begun, self.n_iter_ = (cd, start), cd.n_epochs
+        self._begun = (cd, start)
+        self.n_iter_ = cd.n_epochs
         return self
 
     def score_samples(self, X: ArrayLike) -> Array:
@@ -420,11 +421,17 @@ class DBN(_Network):
             raise ValueError(
                 f"layers must be a sequence with at least one number of units, got {self.layers!r}"
             )
-        layers = [checks.integer(f"layers[{i}]", n, at_least=1) for i, n in enumerate(self.layers)]
+        layers = []
+        for i, n_hidden in enumerate(self.layers):
+            layers.append(checks.integer(f"layers[{i}]", n_hidden, at_least=1))
         settings = self._settings(V, self.n_iter)
-        seed, progress = _seed(self), bool(self.verbose)
         self.layers_ = pretrain(
-            V, layers, **settings, features=self.features, seed=seed, progress=progress
+            V,
+            layers,
+            **settings,
+            features=self.features,
+            seed=_seed(self),
+            progress=bool(self.verbose),
         )
         self.n_iter_ = settings["reading"].n_gen
         return self
@@ -498,19 +505,30 @@ class DBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes: Array = np.unique(labels)
         if len(classes) < 2:
             raise ValueError(f"y must have at least two classes, got one class: {classes.item()!r}")
-        n_iter, seed = checks.integer("n_iter", self.n_iter, at_least=1), _seed(self)
-        settings: dict[str, Any] = {
-            "tuning_rate": checks.real("learning_rate", self.learning_rate, above=0),
-            "batch_size": checks.integer("batch_size", self.batch_size, at_least=1),
-            "momentum": checks.real("momentum", self.momentum, at_least=0, below=1),
-        }
+        n_iter = checks.integer("n_iter", self.n_iter, at_least=1)
+        seed = _seed(self)
+        tuning_rate = checks.real("learning_rate", self.learning_rate, above=0)
+        batch_size = checks.integer("batch_size", self.batch_size, at_least=1)
+        momentum = checks.real("momentum", self.momentum, at_least=0, below=1)
         layers = self._pretrained(X, V, seed)
-        tuning = fine_tune(layers, V, labels, epochs=n_iter, seed=seed, **settings)
+        tuning = fine_tune(
+            layers,
+            V,
+            labels,
+            epochs=n_iter,
+            tuning_rate=tuning_rate,
+            seed=seed,
+            batch_size=batch_size,
+            momentum=momentum,
+        )
         steps = list(
             tqdm(tuning, desc="fine-tuning", total=n_iter, unit="epoch", disable=not self.verbose)
         )
-        self.classes_, self.layers_, self.network_ = classes, layers, steps[-1][0]
-        self.loss_curve_, self.n_iter_ = [loss for _, loss in steps], n_iter
+        self.classes_ = classes
+        self.layers_ = layers
+        self.network_ = steps[-1][0]
+        self.loss_curve_ = [loss for _, loss in steps]
+        self.n_iter_ = n_iter
         return self
 
     def _pretrained(self, X: ArrayLike, V: Array, seed: int) -> list[RBMParameters]:
@@ -518,7 +536,8 @@ class DBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         dbn = DBN() if self.dbn is None else self.dbn
         if isinstance(dbn, _Network):
             dbn = clone(dbn)
-            dbn.random_state = seed if dbn.random_state is None else dbn.random_state
+            if dbn.random_state is None:
+                dbn.random_state = seed
             dbn.fit(V)
         else:
             _warn_outside(V)
