@@ -5,13 +5,13 @@ from typing import Any
 import cma
 import numpy as np
 import pytest
-import reference
-from problems import sphere
 
+import reference
 from leamvd import minimize
 from leamvd.optimizers.base import Optimizer
 from leamvd.optimizers.cma_es import CMAES
 from leamvd.optimizers.random_search import RandomSearch
+from problems import sphere
 
 X0 = np.linspace(-1, 1, 6)
 

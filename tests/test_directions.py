@@ -2,9 +2,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import reference
 from numpy.typing import NDArray
 
+import reference
 from leamvd.optimizers import directions, selection
 from leamvd.optimizers.directions import Products, Vectors
 

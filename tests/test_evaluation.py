@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from problems import rastrigin, sphere
-from test_optimizers import assert_same
 
 from leamvd import Reading, minimize
 from leamvd.optimizers.evaluation import Evaluation
 from leamvd.optimizers.methods import METHODS
+from problems import rastrigin, sphere
+from test_optimizers import assert_same
 
 X0 = np.linspace(-1, 1, 6)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pooch
 import pytest
+
 from idx_files import (
     NAMES,
     TEST_IMAGES,
@@ -20,7 +21,6 @@ from idx_files import (
     fake_files,
     write,
 )
-
 from leamvd_paper.data import mnist
 from leamvd_paper.data.images import known, load
 from leamvd_paper.data.mnist import DataError, fetch_mnist

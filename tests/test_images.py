@@ -9,6 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
+from PIL import Image
+from scipy import stats
+
 from idx_files import (
     NAMES,
     TEST_IMAGES,
@@ -19,10 +23,6 @@ from idx_files import (
     idx,
     write,
 )
-from numpy.typing import NDArray
-from PIL import Image
-from scipy import stats
-
 from leamvd_paper.data import images as data_images
 from leamvd_paper.data.images import known, load, resize
 from leamvd_paper.data.mnist import UNPACKED_SHA256, DataError, fetch_mnist, idx_file

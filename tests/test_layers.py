@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from idx_files import fake_files, write
 from scipy import stats
 from scipy.optimize import OptimizeWarning
 from scipy.special import expit
 
+from idx_files import fake_files, write
 from leamvd.networks.dbn import Training, pretrain, train
 from leamvd.optimizers.reading import Reading
 from leamvd_paper.studies import layers, results

@@ -17,11 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
-from problems import rastrigin, rosenbrock, sphere
-from reference import Reference
 
 from leamvd import LEAMVD, Reading, State
 from leamvd.optimizers.random_search import RandomSearch
+from problems import rastrigin, rosenbrock, sphere
+from reference import Reference
 
 Array = NDArray[Any]
 FIELDS = {  # of State, and what the reference calls them

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import reference
 
 import leamvd
+import reference
 from leamvd._support.compile import Array
 from leamvd_paper.data import functions
 

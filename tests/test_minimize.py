@@ -15,8 +15,6 @@ import cma
 import numpy as np
 import pytest
 import scipy.optimize
-from problems import rastrigin, sphere
-from test_optimizers import assert_same
 
 import leamvd
 from leamvd import LEAMVD, Reading, minimize
@@ -24,6 +22,8 @@ from leamvd._support import sources
 from leamvd.optimizers import checkpoints
 from leamvd.optimizers.base import Generation
 from leamvd.optimizers.methods import METHODS, optimizer
+from problems import rastrigin, sphere
+from test_optimizers import assert_same
 
 X0 = np.linspace(-1, 1, 6)
 

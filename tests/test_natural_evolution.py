@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from problems import ellipsoid, rosenbrock, sphere
 
 from leamvd.networks.dbn import Training
 from leamvd.optimizers.base import Optimizer
@@ -23,6 +22,7 @@ from leamvd_paper.studies.natural_evolution import (
 )
 from leamvd_paper.studies.study_methods import Method
 from leamvd_paper.studies.words import named
+from problems import ellipsoid, rosenbrock, sphere
 
 X0 = np.linspace(-1, 2, 8)
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from problems import ellipsoid, rastrigin, rosenbrock, sphere
 from scipy.optimize import Bounds, OptimizeWarning
 
 from leamvd import Reading, minimize
@@ -20,6 +19,7 @@ from leamvd.optimizers.base import Optimizer
 from leamvd.optimizers.cma_es import CMAES
 from leamvd.optimizers.methods import CLASSES, METHODS, optimizer
 from leamvd.optimizers.random_search import RandomSearch
+from problems import ellipsoid, rastrigin, rosenbrock, sphere
 
 X0 = np.linspace(-1, 1, 5)
 KINDS: dict[str, dict[str, Any]] = {method: {"method": method} for method in METHODS} | {

@@ -10,9 +10,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-import reference
 from matplotlib.colors import same_color
 
+import reference
 from figures import assert_sound
 from leamvd import LEAMVD, Reading
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import reference
 from numpy.typing import NDArray
 from scipy import stats
 
+import reference
 from leamvd.optimizers import sampling
 from leamvd.optimizers.directions import Vectors
 from leamvd.optimizers.sampling import LIMITS, PERTURBATIONS, Combination, Place, Shift

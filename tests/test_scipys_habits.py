@@ -13,15 +13,15 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.optimize
-from problems import sphere
 from scipy.optimize import Bounds, OptimizeWarning
-from test_minimize import X0, never, point, run
-from test_optimizers import assert_same
 
 from leamvd import LEAMVD, Reading, minimize
 from leamvd._support import checks
 from leamvd.optimizers.cma_es import CMAES
 from leamvd.optimizers.methods import METHODS, optimizer
+from problems import sphere
+from test_minimize import X0, never, point, run
+from test_optimizers import assert_same
 
 every_method = pytest.mark.parametrize("method", METHODS)
 

@@ -16,8 +16,8 @@ import nbformat
 import pandas as pd
 import papermill
 import pytest
-from idx_files import TEST_LABELS, TRAIN_LABELS, fake_files, write
 
+from idx_files import TEST_LABELS, TRAIN_LABELS, fake_files, write
 from leamvd_paper.book import sections
 from leamvd_paper.book.sections import Parameter, Section, written
 from leamvd_paper.studies import claims, esd, linear_cost, results, two_directions

@@ -2,10 +2,10 @@ import itertools
 
 import numpy as np
 import pytest
-import reference
 from hypothesis import given
 from hypothesis import strategies as st
 
+import reference
 from leamvd.optimizers import selection
 
 sizes, exponents = st.integers(1, 60), st.floats(0, 20)

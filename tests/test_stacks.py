@@ -3,13 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
-from test_layers import made
 
 from figures import assert_methods_have_their_colors, assert_sound, faces_drawn, faces_said
 from leamvd.networks import dbn
 from leamvd.networks.dbn import pretrain
 from leamvd_paper.studies import plots, stacks
 from leamvd_paper.studies.stacks import PROFILES, Tables
+from test_layers import made
 
 SMALL = {
     "n_images": 60,

@@ -12,13 +12,13 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
-from problems import sphere
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import leamvd
 from leamvd._support.compile import kernel
 from leamvd._support.threads import in_halves, in_threads, limited_to, one_blas_thread, thread_count
 from leamvd.optimizers import directions, sampling
+from problems import sphere
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 5])

@@ -8,9 +8,8 @@ import re
 
 import numpy as np
 import pytest
-import typed_numbers
-from typed_numbers import PAGES, PLACES, ROOT
 
+import typed_numbers
 from leamvd import LEAMVD
 from leamvd.networks.dbn import Training
 from leamvd.optimizers import lea_mvd
@@ -18,6 +17,7 @@ from leamvd.optimizers.reading import Reading
 from leamvd_paper.data.mnist import N_TRAIN
 from leamvd_paper.studies import classification, readings, stacks
 from leamvd_paper.studies.layers import Images, Study
+from typed_numbers import PAGES, PLACES, ROOT
 
 KNOWN = json.loads(PLACES.read_text(encoding="utf-8"))
 BOOK = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "book").glob("*.md")}
