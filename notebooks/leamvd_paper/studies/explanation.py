@@ -6,8 +6,9 @@ how far would it have to get?
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,13 +46,12 @@ from .words import named
 # ---- settings
 
 REFERENCE = 0.01  # the step size whose slope and curvature predict searches
-# the first of the paper's 50 generations makes the population that 49 move
-POPULATION_SIZE, GENERATIONS = 24, 49
-WEIGHTS = {
-    "paper": fractional_tournament(POPULATION_SIZE, 1.5),
-    "best": order_statistics(POPULATION_SIZE),
+POPULATION_SIZE = 24
+GENERATIONS = 49  # the first of the paper's 50 generations makes the population that these move
+QUALITIES = {
+    "paper": quality(fractional_tournament(POPULATION_SIZE, 1.5)),
+    "best": quality(order_statistics(POPULATION_SIZE)),
 }
-QUALITIES = {name: quality(weights) for name, weights in WEIGHTS.items()}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -66,63 +66,62 @@ class Settings(Study):
     def __post_init__(self) -> None:
         super().__post_init__()
         sigmas = checks.several("sigmas", self.sigmas, at_least=1, different=True)
-        object.__setattr__(
-            self, "sigmas", tuple(checks.real("sigmas", s, above=0, below=1e100) for s in sigmas)
-        )
+        sigmas = [checks.real("sigmas", sigma, above=0, below=1e100) for sigma in sigmas]
+        object.__setattr__(self, "sigmas", tuple(sigmas))
         checks.integer("n_pairs", self.n_pairs, at_least=2)
         for method in self.methods:
             checks.choice("methods", Method.parse(method).trainer, ("lea-mvd",))
 
 
-def _methods(*sigma0: float, ends: tuple[str, ...] = ("",)) -> tuple[str, ...]:
+def _started_at(sigma0: Iterable[float], *ends: str) -> tuple[str, ...]:
+    """Return LEA-MVD with several first standard deviations, and several settings after each."""
     return tuple(f"lea-mvd:sigma0={value}{end}" for value, end in product(sigma0, ends))
 
 
 SIGMAS = (0.0001, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # first standard deviations of searches
 PAPER = Settings(
     images=Images(dataset="mnist", n_images=10_000),
-    methods=_methods(*SIGMAS, ends=("", "+reset=off")),
+    methods=_started_at(SIGMAS, "", "+reset=off"),
     seeds=(0, 1, 2, 3, 4),
 )
-LARGE = {"side": 28, "layers": (500, 500, 2000)}
+LARGE = PAPER.changed(side=28, layers=(500, 500, 2000))
 QUICK = Settings(
-    layers=(30, 30), methods=_methods(0.001, 0.003, 0.01, 0.1), seeds=(0, 1), n_pairs=20
+    layers=(30, 30), methods=_started_at((0.001, 0.003, 0.01, 0.1), ""), seeds=(0, 1), n_pairs=20
 )
 PROFILES = {
     "quick": QUICK.changed(dtype="float64", n_gen=12),
     "paper": PAPER,
-    "paper-28x28": PAPER.changed(**LARGE),
+    "paper-28x28": LARGE,
 }
-# recorded, by the end of the name
-SIZES = {"": PROFILES["paper"], "_28x28": PROFILES["paper-28x28"]}
+SIZES = {"explanation": PAPER, "explanation_28x28": LARGE}  # by the names of what is recorded
 
+# the start solutions of Sections 3 and 4, and of first layers with ever more hidden units
 START = Settings(
     images=Images(dataset="mnist"),
     inputs=("own", "shared"),
     sigmas=(REFERENCE,),
     seeds=tuple(range(30)),
 )
-STARTS = START, START.changed(**LARGE, seeds=(0, 1, 2))  # the start solutions of Sections 3 and 4
-FIRST = START.changed(
-    side=28, n_images=2_000, methods=_methods(0.003, 0.01, 0.03, 0.1), inputs=("own",)
+STARTS = (START, START.changed(side=28, layers=LARGE.layers, seeds=(0, 1, 2)))
+FIRST = STARTS[1].changed(
+    n_images=2_000, methods=_started_at((0.003, 0.01, 0.03, 0.1), ""), inputs=("own",)
 )
-SCALING = [FIRST.changed(layers=(n_hidden,), seeds=(0, 1, 2)) for n_hidden in (5, 16, 50, 160, 500)]
+SCALING = [FIRST.changed(layers=(n_hidden,)) for n_hidden in (5, 16, 50, 160, 500)]
 
 # Searches without the factors that end a generation, and with steps added in their place
-_OTHERS = "+perturbation=off", "+perturbation=added"
+OFF = "+perturbation=off"
+ADDED = "+perturbation=added"
 WITHOUT = PAPER.changed(
-    methods=tuple(
-        method + end for end in _OTHERS for method in _methods(*SIGMAS)
-    ),  # with the reset
+    methods=_started_at(SIGMAS, OFF) + _started_at(SIGMAS, ADDED),  # with the reset
     sigmas=(REFERENCE,),
     iterations=tuple(range(0, 51, 5)),
 )
-_FEW = WITHOUT.changed(side=28, layers=(500, 500), seeds=(0, 1, 2))
+FEW = WITHOUT.changed(side=28, layers=(500, 500), seeds=(0, 1, 2))
 LARGE_WITHOUT = (
-    _FEW.changed(methods=_methods(REFERENCE, ends=_OTHERS[:1]), layers=LARGE["layers"]),
-    _FEW.changed(methods=_methods(0.003, 0.1, ends=_OTHERS[:1])),
-    _FEW.changed(methods=_methods(REFERENCE, ends=_OTHERS[1:])),
-    _FEW.changed(methods=_methods(REFERENCE, ends=_OTHERS), seeds=(3, 4)),
+    FEW.changed(methods=_started_at([REFERENCE], OFF), layers=LARGE.layers),
+    FEW.changed(methods=_started_at([0.003, 0.1], OFF)),
+    FEW.changed(methods=_started_at([REFERENCE], ADDED)),
+    FEW.changed(methods=_started_at([REFERENCE], OFF, ADDED), seeds=(3, 4)),
 )
 
 LAYER = ["study", "layer", "inputs"]
@@ -147,24 +146,38 @@ def tables(
     """
     if profile == "recorded":
         results.refuse(changes)
-        columns = {
-            f"explanation{end}": {"study": study.size, "inputs": "own"}
-            for end, study in SIZES.items()
-        }
-        parts = (
-            (read_recorded(n, t).assign(**same) for n, same in columns.items())
-            for t in Tables._fields
-        )
-        return Tables(*map(pd.concat, parts))
+        return _joined([_recorded(name, study.size) for name, study in SIZES.items()])
     return Tables(
         **results.tables(planned(profile, **changes), folder, n_jobs=n_jobs, label="explanation")
     )
 
 
+def _recorded(name: str, study: str) -> Tables:
+    """Return what is recorded under a name of one study, on own inputs."""
+    return Tables(
+        *(read_recorded(name, table).assign(study=study, inputs="own") for table in Tables._fields)
+    )
+
+
+def _joined(parts: Sequence[Tables]) -> Tables:
+    """Return the rows of several studies together."""
+    return Tables(*(pd.concat(rows, ignore_index=True) for rows in zip(*parts, strict=True)))
+
+
+def with_last_steps(measured: Tables) -> Tables:
+    """Return the recorded tables with those of the searches without factors, and with steps added
+    in their place.
+    """
+    small = _recorded("last_step_7x7", PAPER.size)
+    large = _recorded("last_step_28x28", LARGE.size)
+    return _joined([measured, small, large])
+
+
 def planned(profile: str, **changes: Any) -> Plan:
     """Return the plan of a profile with changes."""
     study = results.profile(profile, PROFILES).changed(**changes).on_disk()
-    return {name: table for name, table in plan(study).items() if name in Tables._fields}
+    whole = plan(study)
+    return {name: whole[name] for name in Tables._fields}
 
 
 def summary(measured: Tables, profile: str = "recorded", **changes: Any) -> pd.DataFrame:
@@ -173,11 +186,28 @@ def summary(measured: Tables, profile: str = "recorded", **changes: Any) -> pd.D
     """
     if profile == "recorded":
         return layers.summary(measured.runs[measured.runs["study"] == PAPER.size])
-    known = [(study, read_recorded(f"explanation{end}")) for end, study in SIZES.items()]
+    known = [(study, read_recorded(name)) for name, study in SIZES.items()]
     return layers.summary(measured.runs, PROFILES[profile].changed(**changes), known)
 
 
 # ---- what is computed
+
+
+class Top(NamedTuple):
+    """The last layer of a stack."""
+
+    V: np.ndarray  # what it sees, shape (m, n_visible)
+    objective: ReconstructionObjective
+    x0: np.ndarray  # its parameters
+    seed: int
+
+
+def _last_layer(stack: Result, images: Images, features: str, seed: int) -> Top:
+    """Return the last layer of a stack."""
+    *below, top = rbms(stack)
+    V = layer_inputs(below, images, features, seed, top.W.dtype)
+    objective = ReconstructionObjective(V, len(top.c))
+    return Top(V, objective, top.flat(), layer_seed(seed, len(below) + 1))
 
 
 def pairs(
@@ -186,12 +216,12 @@ def pairs(
     """Return slope and curvature of a layer's error around its start solution, a row for each step
     size.
     """
-    V, x0, n_hidden, own_seed = _last_layer(start, images, features, seed)
-    objective = ReconstructionObjective(V, n_hidden)
-    models = [
-        measure(objective, x0, sigma=sigma, n_pairs=n_pairs, seed=own_seed) for sigma in sigmas
-    ]
-    return Result(pd.DataFrame(models).assign(n_var=len(x0), n_images=len(V)), {"x0": x0})
+    top = _last_layer(start, images, features, seed)
+    models = []
+    for sigma in sigmas:
+        models.append(measure(top.objective, top.x0, sigma=sigma, n_pairs=n_pairs, seed=top.seed))
+    rows = pd.DataFrame(models).assign(n_var=len(top.x0), n_images=len(top.V))
+    return Result(rows, {"x0": top.x0})
 
 
 def near_reference(table: pd.DataFrame) -> pd.DataFrame:
@@ -209,43 +239,43 @@ def surrogate(
     That is f(x0) + |g| y_1 + tr(H) |y|^2 / (2 n), y the step from x0. The search has the layer's
     seed.
     """
-    x0, model = (
-        around.arrays["x0"],
-        LocalModel(**near_reference(around.rows)[[*LocalModel._fields]].iloc[0]),
-    )
+    x0 = around.arrays["x0"]
+    model = near_reference(around.rows).iloc[0]
     direction = np.random.default_rng(seed).standard_normal(len(x0)).astype(x0.dtype)
     direction /= np.linalg.norm(direction)
 
+    bend = model["curvature"] / (2 * len(x0))
+
     def objective(X: np.ndarray) -> np.ndarray:
         Y = X - x0
-        quadratic = np.einsum("ij,ij->i", Y, Y, dtype=np.float64) * (
-            model.curvature / (2 * len(x0))
-        )
+        squares = np.einsum("ij,ij->i", Y, Y, dtype=np.float64)
         with one_blas_thread():  # several would round otherwise
-            return np.asarray(model.value + model.slope * (Y @ direction) + quadratic, np.float64)
+            along = Y @ direction
+        return model["value"] + model["slope"] * along + squares * bend
 
     opt = training.optimizer("lea-mvd", x0, reading=reading, seed=layer_seed(seed, layer))
-    best = [model.value]
+    best = [model["value"]]
     for _ in range(opt.n_gen):  # the whole budget is spent, whatever `stop` says
         X = opt.ask()
         opt.tell(X, objective(X))
         best.append(opt.best_fun)
-    return Result(pd.DataFrame({"iteration": range(len(best)), "best": best}))
+    rows = pd.DataFrame({"iteration": range(len(best)), "best": best})
+    return Result(rows)
 
 
 def gradient_step(start: Result, images: Images, features: str, seed: int) -> Result:
     """Return the error before and after a step of steepest descent, and the evaluations that its
     length took.
     """
-    V, x0, n_hidden, _ = _last_layer(start, images, features, seed)
-    objective = ReconstructionObjective(V, n_hidden)
+    top = _last_layer(start, images, features, seed)
     with one_blas_thread():
-        value, gradient = error_and_gradient(x0, V, n_hidden)
-        # would end at zero if the error were linear
-        bracket = 0.0, value / float(gradient @ gradient)
-    end = optimize.minimize_scalar(
-        lambda t: objective((x0 - t * gradient)[None])[0], bracket, options={"maxiter": 10}
-    )
+        value, gradient = error_and_gradient(top.x0, top.V, top.objective.n_hidden)
+        length = value / float(gradient @ gradient)  # would end at zero if the error were linear
+
+    def along(t: float) -> Any:
+        return top.objective((top.x0 - t * gradient)[None])[0]
+
+    end = optimize.minimize_scalar(along, (0.0, length), options={"maxiter": 10})
     return Result(pd.DataFrame({"first": [value], "best": [end.fun], "nfev": [end.nfev]}))
 
 
@@ -253,31 +283,18 @@ def rises(start: Result, images: Images, features: str, seed: int) -> Result:
     """Return the mean rise of a layer's error, in percent, when factors of eq. (14) act on the
     start solution alone.
     """
-    V, x0, n_hidden, own_seed = _last_layer(start, images, features, seed)
-    objective, rng = ReconstructionObjective(V, n_hidden), np.random.default_rng(own_seed)
-    values = [objective(x0[None])]
+    top = _last_layer(start, images, features, seed)
+    rng = np.random.default_rng(top.seed)
+    shape = (POPULATION_SIZE, len(top.x0))
+    first = float(top.objective(top.x0[None])[0])
+    values = []
     for _ in range(3):  # a population at a time
-        shape = POPULATION_SIZE, len(x0)
         hit = rng.random(shape, np.float32) < Reading.perturbation_share
         factors = np.where(hit, rng.random(shape, np.float32) + 0.5, 1)
-        values.append(objective((x0 * factors).astype(x0.dtype)))
-    first, after = float(values[0][0]), np.concatenate(values[1:])
-    return Result(
-        pd.DataFrame(
-            {"rise": [100 * (after.mean() / first - 1)], "lower": [float((after < first).mean())]}
-        )
-    )
-
-
-def _last_layer(
-    stack: Result, images: Images, features: str, seed: int
-) -> tuple[np.ndarray, np.ndarray, int, int]:
-    """Return what the last layer of a stack sees, shape (m, n_visible), its parameters, hidden
-    units, and seed.
-    """
-    *below, top = rbms(stack)
-    V = layer_inputs(below, images, features, seed, top.W.dtype)
-    return V, top.flat(), len(top.c), layer_seed(seed, len(below) + 1)
+        values.append(top.objective((top.x0 * factors).astype(top.x0.dtype)))
+    after = np.concatenate(values)
+    rise = 100 * (after.mean() / first - 1)
+    return Result(pd.DataFrame({"rise": [rise], "lower": [(after < first).mean()]}))
 
 
 def plan(*studies: Settings) -> Plan:
@@ -288,85 +305,87 @@ def plan(*studies: Settings) -> Plan:
     retrodictions about start solutions that stand on what the search itself has made of the layers
     below.
     """
-    whole = {name: {} for name in (*Tables._fields, "gradient_steps", "rises")}
+    around = {}
+    descents = {}
+    risen = {}
+    predicted = {}
+    retrodicted = {}
+    searches = {}
     for study in studies:
+        data = (study.images, study.features)
         numbered = enumerate(study.layers, start=1)
-        for inputs, (number, n_hidden), method, seed in product(
-            study.inputs, numbered, study.methods, study.seeds
-        ):
-            layer, data = (
-                (study.size, number, inputs, n_hidden),
-                (study.images, study.features, seed),
-            )
-            starts, searched = (
-                stack(study, trainer, seed, inputs) for trainer in (ONE_EPOCH, method)
-            )
-            before = after = delayed(pairs)(starts[number - 1], *data, study.sigmas, study.n_pairs)
-            if number > 1 and inputs == "own":
-                start = layer_call(study, ONE_EPOCH, n_hidden, seed, below=searched[number - 2])
-                after = delayed(pairs)(start, *data, (REFERENCE,), study.n_pairs)
-            search = (
-                Method.parse(method).training(study.training),
-                Method.parse(method).reading(study.reading),
-            )
-            whole["pairs"][*layer, seed] = before
-            whole["gradient_steps"][*layer, seed] = delayed(gradient_step)(
-                starts[number - 1], *data
-            )
-            whole["rises"][*layer, seed] = delayed(rises)(starts[number - 1], *data)
-            whole["surrogates"][*layer, method, seed] = delayed(surrogate)(
-                before, number, seed, *search
-            )
-            whole["retrodictions"][*layer, method, seed] = delayed(surrogate)(
-                after, number, seed, *search
-            )
-            whole["runs"][*layer, method, seed] = searched[number - 1]
-    # a search has a method too
-    run = {name: ["seed"] for name in ("pairs", "gradient_steps", "rises")}
+        for inputs, (number, n_hidden) in product(study.inputs, numbered):
+            layer = (study.size, number, inputs, n_hidden)
+            for seed in study.seeds:
+                start = stack(study, ONE_EPOCH, seed, inputs)[number - 1]
+                at = (start, *data, seed)
+                around[*layer, seed] = delayed(pairs)(*at, study.sigmas, study.n_pairs)
+                descents[*layer, seed] = delayed(gradient_step)(*at)
+                risen[*layer, seed] = delayed(rises)(*at)
+            for method, seed in product(study.methods, study.seeds):
+                searched = stack(study, method, seed, inputs)
+                before = around[*layer, seed]
+                after = before
+                if number > 1 and inputs == "own":
+                    start = layer_call(study, ONE_EPOCH, n_hidden, seed, below=searched[number - 2])
+                    after = delayed(pairs)(start, *data, seed, (REFERENCE,), study.n_pairs)
+                parsed = Method.parse(method)
+                settings = (seed, parsed.training(study.training), parsed.reading(study.reading))
+                search = (*layer, method, seed)
+                predicted[search] = delayed(surrogate)(before, number, *settings)
+                retrodicted[search] = delayed(surrogate)(after, number, *settings)
+                searches[search] = searched[number - 1]
+    of_start = [*LAYER, "n_hidden", "seed"]
+    of_search = [*LAYER, "n_hidden", "method", "seed"]
     return {
-        name: ([*LAYER, "n_hidden", *run.get(name, ["method", "seed"])], calls)
-        for name, calls in whole.items()
+        "pairs": (of_start, around),
+        "surrogates": (of_search, predicted),
+        "retrodictions": (of_search, retrodicted),
+        "runs": (of_search, searches),
+        "gradient_steps": (of_start, descents),
+        "rises": (of_start, risen),
     }
 
 
-def _recorded(
-    names: Iterable[str], *studies: Settings, columns: Any = ("layer", "method", "seed")
+def _record(
+    names: Iterable[str], studies: Sequence[Settings], columns: Sequence[str], **options: Any
 ) -> Recorded:
-    """Return some tables of a plan, whose calls some of its columns tell apart."""
+    """Return some tables of a plan to record, whose calls some of its columns tell apart."""
 
     def planned() -> Plan:
-        kept, whole = {}, plan(*(study.known() for study in studies))
+        whole = plan(*(study.known() for study in studies))
+        kept = {}
         for name in names:
-            labels = pd.DataFrame([*whole[name][1]], columns=whole[name][0]).filter(columns)
-            kept[name] = (
-                [*labels],
-                dict(zip(labels.itertuples(False, None), whole[name][1].values(), strict=True)),
-            )
+            every, calls = whole[name]
+            shown = [column for column in columns if column in every]
+            label = itemgetter(*map(every.index, shown))
+            kept[name] = (shown, {label(values): call for values, call in calls.items()})
         return kept
 
-    return Recorded(studies, planned)
+    return Recorded(studies, planned, **options)
 
 
+def _at_the_end(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the last iteration of searches, and all rows of other tables."""
+    if "iteration" not in rows:
+        return rows
+    return rows[rows["iteration"] == rows["iteration"].max()]
+
+
+OF_ONE = ("layer", "method", "seed")  # what tells calls apart: in one study
+OF_MANY = ("n_hidden", "method", "seed")  # and in several sizes of a layer
 PREDICTIONS = ("pairs", "surrogates")  # what is recorded before the searches
+WITH_RISES = (*Tables._fields, "rises")
 RECORDED = {
-    **{f"explanation{end}": _recorded(Tables._fields, study) for end, study in SIZES.items()},
-    **{f"predictions{end}": _recorded(PREDICTIONS, study) for end, study in SIZES.items()},
-    "starts": _recorded(PREDICTIONS, *STARTS, columns=["study", "inputs", "layer", "seed"]),
-    "last_step_7x7": _recorded((*Tables._fields, "rises"), WITHOUT),
-    "last_step_28x28": _recorded((*Tables._fields, "rises"), *LARGE_WITHOUT),
-}
-RECORDED |= {  # of searches the last row
-    name: (
-        _recorded(names, *SCALING, columns=["n_hidden", "method", "seed"])._replace(
-            keep=lambda rows: (
-                rows.query("iteration == iteration.max()") if "iteration" in rows else rows
-            )
-        )
-    )
-    for name, names in {
-        "scaling": ("runs", "gradient_steps"),
-        "scaling_predictions": PREDICTIONS,
-    }.items()
+    "explanation": _record(Tables._fields, [PAPER], OF_ONE),
+    "explanation_28x28": _record(Tables._fields, [LARGE], OF_ONE),
+    "predictions": _record(PREDICTIONS, [PAPER], OF_ONE),
+    "predictions_28x28": _record(PREDICTIONS, [LARGE], OF_ONE),
+    "starts": _record(PREDICTIONS, STARTS, ("study", "inputs", "layer", "seed")),
+    "last_step_7x7": _record(WITH_RISES, [WITHOUT], OF_ONE),
+    "last_step_28x28": _record(WITH_RISES, LARGE_WITHOUT, OF_ONE),
+    "scaling": _record(("runs", "gradient_steps"), SCALING, OF_MANY, keep=_at_the_end),
+    "scaling_predictions": _record(PREDICTIONS, SCALING, OF_MANY, keep=_at_the_end),
 }
 
 # ---- tables
@@ -379,15 +398,13 @@ def step_sizes(table: pd.DataFrame) -> pd.DataFrame:
     gains `gain paper` percent of the error at most, and with the best weights that there are `gain
     best`.
     """
-    models = [LocalModel(*row) for row in table[list(LocalModel._fields)].itertuples(index=False)]
-    gains = {
-        f"gain {name}": [100 * m.gain(value) / m.value for m in models]
-        for name, value in QUALITIES.items()
-    }
-    scatter = table["scatter"] / table["curvature"]
-    return table.assign(
-        step_size=[m.step_size(POPULATION_SIZE) for m in models], scatter_share=scatter, **gains
-    )
+    measured = table[[*LocalModel._fields]]
+    models = [LocalModel(*row) for row in measured.itertuples(index=False)]
+    sizes = table.assign(step_size=[model.step_size(POPULATION_SIZE) for model in models])
+    sizes["scatter_share"] = table["scatter"] / table["curvature"]
+    for name, value in QUALITIES.items():
+        sizes[f"gain {name}"] = [100 * model.gain(value) / model.value for model in models]
+    return sizes
 
 
 def falls(table: pd.DataFrame, value: str) -> pd.DataFrame:
@@ -395,10 +412,10 @@ def falls(table: pd.DataFrame, value: str) -> pd.DataFrame:
     (infinity for never).
     """
     runs = table.sort_values("iteration", kind="stable").groupby(SEARCH, sort=False)[value]
-    ends = pd.DataFrame(
-        {"first": runs.first(), "last": runs.last(), "left": left_at(table, value, SEARCH)}
-    )
-    return ends.assign(fall=100 * (1 - ends["last"].clip(lower=0) / ends["first"])).reset_index()
+    ends = pd.DataFrame({"first": runs.first(), "last": runs.last()})
+    ends["left"] = left_at(table, value, SEARCH)
+    ends["fall"] = 100 * (1 - ends["last"].clip(lower=0) / ends["first"])
+    return ends.reset_index()
 
 
 def predicted_and_measured(measured: Tables) -> pd.DataFrame:
@@ -409,21 +426,24 @@ def predicted_and_measured(measured: Tables) -> pd.DataFrame:
     the searches that left the start solution.
     """
     by = [*LAYER, "method"]
-    fallen = falls(measured.runs, "mean_field")
-    rows = summarize(fallen, "fall", by).rename(columns={"mean": "measured"}).set_index(by)
-    # of two runs it is 13 times their standard error
-    rows.loc[rows["runs"] < 3, ["low", "high"]] = np.nan
     kinds = {
+        "measured": falls(measured.runs, "mean_field"),
         "predicted": falls(measured.surrogates, "best"),
         "retrodicted": falls(measured.retrodictions, "best"),
     }
-    for name, ends in {"measured": fallen, **kinds}.items():
-        runs = ends.assign(moved=np.isfinite(ends["left"])).groupby(by)
-        rows[[name, f"share {name}"]] = runs[["fall", "moved"]].mean()
-    each = [dict(Method.parse(method).settings) for method in rows.index.get_level_values("method")]
-    rows["sigma0"] = [settings.get("sigma0", Training.sigma0) for settings in each]
-    rows["noise"] = [settings.get("perturbation", "entry") for settings in each]
-    return rows.assign(reset=[settings.get("reset") != "off" for settings in each]).reset_index()
+    rows = summarize(kinds["measured"], "fall", by).rename(columns={"mean": "measured"})
+    # of two runs it is 13 times their standard error
+    rows.loc[rows["runs"] < 3, ["low", "high"]] = np.nan
+    rows = rows.set_index(by)
+    for kind, searches in kinds.items():
+        searches["moved"] = np.isfinite(searches["left"])
+        rows[[kind, f"share {kind}"]] = searches.groupby(by)[["fall", "moved"]].mean()
+    rows = rows.reset_index()
+    settings = [dict(Method.parse(method).settings) for method in rows["method"]]
+    rows["sigma0"] = [own.get("sigma0", Training.sigma0) for own in settings]
+    rows["noise"] = [own.get("perturbation", "entry") for own in settings]
+    rows["reset"] = [own.get("reset") != "off" for own in settings]
+    return rows
 
 
 def reach(sizes: pd.DataFrame) -> pd.DataFrame:
@@ -433,14 +453,11 @@ def reach(sizes: pd.DataFrame) -> pd.DataFrame:
     A generation gains at most what `step_sizes` says, if slope and curvature keep their relation to
     the error.
     """
-    ends = {
-        name: summarize(near_reference(sizes), f"gain {name}", LAYER, geometric=True)
-        for name in QUALITIES
-    }
-    bounds = [
-        rows.set_index(LAYER)[["mean", "low", "high"]].add_prefix(f"{name} ")
-        for name, rows in ends.items()
-    ]
+    near = near_reference(sizes)
+    bounds = []
+    for name in QUALITIES:
+        gains = summarize(near, f"gain {name}", LAYER, geometric=True).set_index(LAYER)
+        bounds.append(gains[["mean", "low", "high"]].add_prefix(f"{name} "))
     return _compound(pd.concat(bounds, axis=1), GENERATIONS)
 
 
@@ -452,41 +469,36 @@ def needed(study: str, runs: pd.DataFrame) -> pd.DataFrame:
     within a factor of 2 of the number that the paper prints (claims C7 and C8).
     """
     rows = []
-    # the first layer has the same inputs
-    runs = runs[(runs["layer"] > 1) | (runs["inputs"] == "own")]
-    for (layer, inputs), group in runs.sort_values("iteration", kind="stable").groupby(
-        ["layer", "inputs"]
-    ):
-        search, cd = (
-            group[group["method"] == method].groupby("seed") for method in ("lea-mvd", "cd")
-        )
-        start, end, below = (
-            search["mean_field"].first(),
-            search["mean_field"].last(),
-            {"cd": cd["mean_field"].last()},
-        )
-        if (study, inputs) == ("mnist-28x28", "own") and (
-            printed := PRINTED.get(("lea-mvd", layer))
-        ):
-            below[f"{printed:,.0f}"] = 2 * printed * search["n_images"].last() / 1e4
-        for name, goal in below.items():
-            fell, ratio = paired(end, start), paired(goal, start)
-            rows.append(
-                (study, layer, inputs, name, fell.effect, ratio.effect, ratio.high, ratio.low)
-            )
-    table = pd.DataFrame(
-        rows, columns=[*LAYER, "below", "fell", "needed", "low", "high"]
-    ).set_index([*LAYER, "below"])
+    ordered = _different(runs).sort_values("iteration", kind="stable")
+    for (layer, inputs), group in ordered.groupby(["layer", "inputs"]):
+        search = group[group["method"] == "lea-mvd"].groupby("seed")
+        cd = group[group["method"] == "cd"].groupby("seed")
+        start = search["mean_field"].first()
+        fell = paired(search["mean_field"].last(), start)
+        goals = {"cd": cd["mean_field"].last()}
+        printed = PRINTED.get(("lea-mvd", layer))
+        if printed and (study, inputs) == ("mnist-28x28", "own"):
+            goals[f"{printed:,.0f}"] = 2 * printed * search["n_images"].last() / 1e4
+        for below, goal in goals.items():
+            asked = paired(goal, start)
+            left = (fell.effect, asked.effect, asked.high, asked.low)
+            rows.append((study, layer, inputs, below, *left))
+    columns = [*LAYER, "below", "fell", "needed", "low", "high"]
+    table = pd.DataFrame(rows, columns=columns).set_index(columns[:4])
     return (100 * (1 - table)).reset_index()
+
+
+def _different(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs whose inputs differ: a first layer's own and shared ones are the same."""
+    return runs[(runs["layer"] > 1) | (runs["inputs"] == "own")]
 
 
 def times_faster(bound: pd.DataFrame, both: pd.DataFrame) -> pd.DataFrame:
     """Return the largest measured fall in each layer, and how many times the rate of the paper's
     weights it has.
     """
-    best = both.loc[both.groupby(LAYER)["measured"].idxmax()].set_index(LAYER)[
-        ["sigma0", "measured"]
-    ]
+    furthest = both.groupby(LAYER)["measured"].idxmax()
+    best = both.loc[furthest].set_index(LAYER)[["sigma0", "measured"]]
     table = best.join(bound["paper mean"].rename("allowed"))
     rates = -np.log1p(-table[["measured", "allowed"]] / 100)
     return table.assign(times=rates["measured"] / rates["allowed"])
@@ -500,11 +512,10 @@ def answers(asked: pd.DataFrame, bound: pd.DataFrame, times: float) -> pd.DataFr
     """
     rows = asked.join(bound, on=LAYER)
     rows["furthest"] = _compound(rows["best high"], times)
-    cases = {
-        "reached": rows["fell"] >= rows["needed"],
-        "out of reach": rows["furthest"] < rows["low"],
-    }
-    return rows.assign(answer=np.select([*cases.values()], [*cases], "not reached"))
+    rows["answer"] = "not reached"
+    rows.loc[rows["furthest"] < rows["low"], "answer"] = "out of reach"
+    rows.loc[rows["fell"] >= rows["needed"], "answer"] = "reached"
+    return rows
 
 
 def left_as_said(surrogates: pd.DataFrame, studies: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -512,28 +523,13 @@ def left_as_said(surrogates: pd.DataFrame, studies: Mapping[str, pd.DataFrame]) 
     agree ("right").
     """
     runs = pd.concat([table.assign(study=study) for study, table in studies.items()])
-    runs = runs[(runs["method"] == "lea-mvd") & ((runs["layer"] > 1) | (runs["inputs"] == "own"))]
+    runs = _different(runs[runs["method"] == "lea-mvd"])
     by = [*LAYER, "seed"]
     left = {"said": left_at(surrogates, "best", by), "left": left_at(runs, "mean_field", by)}
     moved = pd.DataFrame(left).dropna() < np.inf
-    return (
-        moved.assign(right=moved["said"] == moved["left"], runs=True)
-        .groupby(by[:-1], sort=False)
-        .sum()
-    )
-
-
-def with_last_steps(measured: Tables) -> Tables:
-    """Return the recorded tables with those of the searches without factors, and with steps added
-    in their place.
-    """
-    parts: dict[str, list[pd.DataFrame]] = {
-        name: [table] for name, table in measured._asdict().items()
-    }
-    for study, (name, tables) in product(SIZES.values(), parts.items()):
-        archive = study.size.replace("mnist-", "last_step_")
-        tables.append(read_recorded(archive, name).assign(study=study.size, inputs="own"))
-    return Tables(**{name: pd.concat(tables, ignore_index=True) for name, tables in parts.items()})
+    moved["right"] = moved["said"] == moved["left"]
+    moved["runs"] = True
+    return moved.groupby(LAYER, sort=False).sum()
 
 
 def scored(measured: Tables) -> pd.DataFrame:
@@ -544,29 +540,25 @@ def scored(measured: Tables) -> pd.DataFrame:
     `error` the median of abs ln((p + 0.1) / (m + 0.1)) of the predicted and measured falls in
     percent, with a bootstrap interval over seeds.
     """
-    ends, said = falls(measured.runs, "mean_field"), falls(measured.surrogates, "best")
-    rows = ends.merge(said, on=SEARCH, suffixes=(" measured", " predicted"))
-    parsed = [Method.parse(method) for method in rows["method"]]
-    rows["noise"] = [dict(method.settings).get("perturbation", "entry") for method in parsed]
-    rows["setting"] = [str(method.without("perturbation")) for method in parsed]
+    said = falls(measured.surrogates, "best")
+    rows = falls(measured.runs, "mean_field").merge(
+        said, on=SEARCH, suffixes=(" measured", " predicted")
+    )
+    methods = [Method.parse(method) for method in rows["method"]]
+    rows["noise"] = [dict(method.settings).get("perturbation", "entry") for method in methods]
+    rows["setting"] = [str(method.without("perturbation")) for method in methods]
+    rows["off"] = rows["noise"] == "off"
     setting = ["study", "layer", "setting", "seed"]
-    rows = rows[rows.groupby(setting)["noise"].transform(lambda noises: "off" in {*noises})]
+    rows = rows[rows.groupby(setting)["off"].transform("any")]
     rows["left"] = np.isfinite(rows["left measured"])
     rows["right"] = rows["left"] == np.isfinite(rows["left predicted"])
     rows["error"] = np.abs(np.log((rows["fall predicted"] + 0.1) / (rows["fall measured"] + 0.1)))
     table = []
     for cell, group in rows.groupby(["study", "layer", "noise"], sort=False):
-        errors = group.pivot(index="seed", columns="setting", values="error").to_numpy()
-        ends = stats.bootstrap(
-            (np.arange(len(errors)),),
-            lambda i, e=errors: np.nanmedian(e[i]),
-            vectorized=False,
-            n_resamples=2_000,
-            method="percentile",
-            rng=0,
-        ).confidence_interval
         means = group[["fall measured", "fall predicted", "left", "right"]].mean()
-        table.append((*cell, len(group), *means, group["error"].median(), ends.low, ends.high))
+        errors = group.pivot(index="seed", columns="setting", values="error").to_numpy()
+        median = group["error"].median()
+        table.append((*cell, len(group), *means, median, *_median_interval(errors)))
     columns = [
         "study",
         "layer",
@@ -581,6 +573,20 @@ def scored(measured: Tables) -> pd.DataFrame:
         "high",
     ]
     return pd.DataFrame(table, columns=columns)
+
+
+def _median_interval(errors: np.ndarray) -> tuple[float, float]:
+    """Return the ends of a bootstrap interval over seeds of the median of errors, shape (seeds,
+    settings).
+    """
+    return stats.bootstrap(
+        (np.arange(len(errors)),),
+        lambda seeds: np.nanmedian(errors[seeds]),
+        vectorized=False,
+        n_resamples=2_000,
+        method="percentile",
+        rng=0,
+    ).confidence_interval
 
 
 def scaling(
@@ -621,7 +627,8 @@ def plot_step_sizes(sizes: pd.DataFrame) -> Figure:
     intervals.
     """
     means = summarize(sizes, "step_size", ["study", "layer", "sigma"], geometric=True)
-    figure, axes = panels(means["study"].nunique(), 1, height=2.2 * means["study"].nunique() + 0.8)
+    count = means["study"].nunique()
+    figure, axes = panels(count, 1, height=2.2 * count + 0.8)
     for ax, (study, lines) in zip(axes.flat, means.groupby("study", sort=False), strict=True):
         for layer, line in lines.groupby("layer"):
             band(ax, line, "sigma", color=_look(layer)["color"], label=f"RBM {layer}")
@@ -646,20 +653,21 @@ def plot_falls(both: pd.DataFrame) -> Figure:
     """
     layers = sorted(both["layer"].unique())
     figure, axes = panels(len(layers), 1, height=1.7 * len(layers) + 1.1, sharex=True)
+    entry = both["noise"] == "entry"
+    off = both["noise"] == "off"
     kinds = {
-        "as printed": (VERMILION, both["reset"] & (both["noise"] == "entry")),
-        "without the reset": (BLUE, ~both["reset"] & (both["noise"] == "entry")),
-        "without the factor": (GREEN, both["reset"] & (both["noise"] == "off")),
+        "as printed": (VERMILION, both["reset"] & entry),
+        "without the reset": (BLUE, ~both["reset"] & entry),
+        "without the factor": (GREEN, both["reset"] & off),
     }
-    for (name, (color, chosen)), layer in product(kinds.items(), layers):
-        line, ax = (
-            both[chosen & (both["layer"] == layer)].sort_values("sigma0"),
-            axes[layers.index(layer), 0],
-        )
-        band(ax, line, "sigma0", "measured", color=color, label=f"measured, {name}")
-        ax.plot(line["sigma0"], line["predicted"], ":", color=color, label=f"predicted, {name}")
+    for ax, layer in zip(axes[:, 0], layers, strict=True):
+        ax.set_title(f"RBM {layer}")
+        for name, (color, chosen) in kinds.items():
+            line = both[chosen & (both["layer"] == layer)].sort_values("sigma0")
+            band(ax, line, "sigma0", "measured", color=color, label=f"measured, {name}")
+            ax.plot(line["sigma0"], line["predicted"], ":", color=color, label=f"predicted, {name}")
         log_scale(ax, "x")
-        ax.set(title=f"RBM {layer}", xlabel="σ0" if layer == layers[-1] else "")
+    axes[-1, 0].set_xlabel("σ0")
     figure.supylabel("fall of the error, %")
     legend(figure, ncols=2)
     return figure
@@ -670,40 +678,37 @@ def plot_gains(both: pd.DataFrame, asked: pd.DataFrame) -> Figure:
     """Plot measured against predicted falls, a point for each setting; lines at the right show what
     claims need.
     """
-    kinds, studies = (
-        {"predicted": "before any search", "retrodicted": "own inputs"},
-        list(both["study"].unique()),
-    )
-    figure, axes = panels(len(studies), len(kinds), height=2.6 * len(studies) + 1.4, sharey=True)
-    most = 1.3 * float(
-        np.nanmax([*both[["measured", "high", *kinds]].max(), asked["needed"].max()])
-    )
-    limits = -0.2, most
+    kinds = {"predicted": "before any search", "retrodicted": "own inputs"}
+    count = both["study"].nunique()
+    figure, axes = panels(count, len(kinds), height=2.6 * count + 1.4, sharey=True)
+    falls_shown = both[["measured", "high", *kinds]].max()
+    most = 1.3 * np.nanmax([*falls_shown, asked["needed"].max()])
     cells = product(both.groupby("study", sort=False), kinds.items())
     for ax, ((study, rows), (kind, label)) in zip(axes.flat, cells, strict=True):
         ax.plot([0, most], [0, most], "k:", linewidth=0.8)
         for (layer, reset), points in rows.groupby(["layer", "reset"], sort=False):
             bars = points[["low", "high"]].sub(points["measured"], axis=0).abs().to_numpy().T
-            look = _look(layer) | {
-                "fillstyle": "full" if reset else "none",
-                "markersize": 5,
-                "linewidth": 0.8,
-            }
+            look = _look(layer) | {"linestyle": ""}
+            look["fillstyle"] = "full" if reset else "none"
             name = f"RBM {layer}" if reset else f"RBM {layer}, no reset"
-            ax.errorbar(points[kind], points["measured"], bars, linestyle="", label=name, **look)
-        for row in asked[asked["study"] == study].itertuples():
-            ax.axhline(
-                row.needed,
-                0.85,
-                color=_look(row.layer)["color"],
-                linestyle="-" if row.below == "cd" else "--",
+            ax.errorbar(
+                points[kind],
+                points["measured"],
+                bars,
+                label=name,
+                markersize=5,
+                linewidth=0.8,
+                **look,
             )
-        for axis, set_scale in ((ax.xaxis, ax.set_xscale), (ax.yaxis, ax.set_yscale)):
-            set_scale("symlog", linthresh=1)
-            axis.set_major_formatter("{x:g}")
-        ax.set(
-            title=f"{named(study)}, {label}", xlabel="predicted fall, %", xlim=limits, ylim=limits
-        )
+        for row in asked[asked["study"] == study].itertuples():
+            style = "-" if row.below == "cd" else "--"
+            ax.axhline(row.needed, 0.85, color=_look(row.layer)["color"], linestyle=style)
+        ax.set_xscale("symlog", linthresh=1)
+        ax.set_yscale("symlog", linthresh=1)
+        ax.xaxis.set_major_formatter("{x:g}")
+        ax.yaxis.set_major_formatter("{x:g}")
+        ax.set(title=f"{named(study)}, {label}", xlabel="predicted fall, %")
+        ax.set(xlim=(-0.2, most), ylim=(-0.2, most))
     figure.supylabel("measured fall, %")
     legend(figure, ncols=2)
     return figure
@@ -712,19 +717,22 @@ def plot_gains(both: pd.DataFrame, asked: pd.DataFrame) -> Figure:
 @styled
 def plot_scaling(table: pd.DataFrame) -> Figure:
     """Plot falls against the number of variables."""
-    figure, axes = panels(1, 1, height=3.4)
+    figure, ((ax,),) = panels(1, 1, height=3.4)
     looks = {
         "measured": (BLUE, "-"),
         "predicted": (GREEN, ":"),
         "one gradient step": (VERMILION, "-"),
     }
     for kind, rows in table.groupby("kind", sort=False):
-        band(axes[0, 0], rows, "n_var", color=looks[kind][0], linestyle=looks[kind][1], label=kind)
-    log_scale(axes[0, 0], "x")
-    axes[0, 0].set(ylim=(0, None), xlabel="variables", ylabel="fall of the error, %")
+        color, style = looks[kind]
+        band(ax, rows, "n_var", color=color, linestyle=style, label=kind)
+    log_scale(ax, "x")
+    ax.set(ylim=(0, None), xlabel="variables", ylabel="fall of the error, %")
     legend(figure)
     return figure
 
 
 def _look(layer: int) -> dict[str, str]:
-    return {"color": (BLUE, VERMILION, GREEN)[(layer - 1) % 3], "marker": "os^"[(layer - 1) % 3]}
+    """Return color and marker of a layer."""
+    number = (layer - 1) % 3
+    return {"color": (BLUE, VERMILION, GREEN)[number], "marker": "os^"[number]}

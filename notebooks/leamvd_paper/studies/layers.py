@@ -57,11 +57,18 @@ class Images:
 
     def load(self, dtype: Any) -> Dataset:
         """Return the images; a data set other than the checksum's is an error."""
-        pixels = {"side": self.side, "pooling": self.pooling, "binarize": self.binarize}
-        training = {"n_train": self.n_images, "image_set": self.image_set}
         # of a file, which may be another one by now
         checksum = self.checksum or data_sets.known(self.dataset)[0]
-        return _load(self.dataset, checksum, **pixels, **training, dtype=str(dtype))
+        return _load(
+            self.dataset,
+            checksum,
+            str(dtype),
+            side=self.side,
+            pooling=self.pooling,
+            binarize=self.binarize,
+            n_train=self.n_images,
+            image_set=self.image_set,
+        )
 
     def known(self) -> Self:
         """Return the same images with their checksum and number; those of MNIST
@@ -74,8 +81,8 @@ class Images:
 
 
 @functools.lru_cache(2)
-def _load(dataset: str, checksum: str, **options: Any) -> Dataset:
-    data = data_sets.load(dataset, **options)
+def _load(dataset: str, checksum: str, dtype: str, **options: Any) -> Dataset:
+    data = data_sets.load(dataset, dtype=dtype, **options)
     if data.checksum != checksum:
         raise ValueError(
             f"{dataset} is another data set here than where it was asked for: checksums differ"
@@ -104,24 +111,21 @@ class Study:
         object.__setattr__(self, "reading", self.reading.complete())
         for name in ("layers", "methods", "inputs", "seeds"):
             values = checks.several(name, getattr(self, name))
-            values = (
-                tuple(str(Method.parse(value)) for value in values) if name == "methods" else values
-            )
+            alike = {*values}
+            if name == "methods":
+                methods = [Method.parse(value) for value in values]
+                values = tuple(map(str, methods))
+                # one may have its settings in another order
+                alike = {(method.trainer, frozenset(method.settings)) for method in methods}
             object.__setattr__(self, name, values)
-            if name == "methods":  # one may have its settings in another order
-                alike = {
-                    (Method.parse(value).trainer, frozenset(Method.parse(value).settings))
-                    for value in values
-                }
-            else:
-                alike = {*values}
             if not values or (len(alike) < len(values) and name != "layers"):
                 raise ValueError(f"{name} must be one or more different values, got {values!r}")
         if self.iterations is not None:
             object.__setattr__(self, "iterations", checks.several("iterations", self.iterations))
-        for name, values, least in (("layers", self.layers, 1), ("seeds", self.seeds, 0)):
-            for value in values:
-                checks.integer(name, value, at_least=least)
+        for n_hidden in self.layers:
+            checks.integer("layers", n_hidden, at_least=1)
+        for seed in self.seeds:
+            checks.integer("seeds", seed, at_least=0)
         for value in self.inputs:
             checks.choice("inputs", value, ("own", "shared"))
         for method in map(Method.parse, self.methods):
@@ -130,9 +134,8 @@ class Study:
             # refuses now, and not after hours, a population that it cannot have
             if method.trainer == "lea-mvd":
                 settings = method.training(self.training)
-                settings.optimizer(
-                    "lea-mvd", np.zeros(1), reading=method.reading(self.reading), seed=0
-                )
+                reading = method.reading(self.reading)
+                settings.optimizer("lea-mvd", np.zeros(1), reading=reading, seed=0)
 
     @property
     def size(self) -> str:
@@ -144,12 +147,13 @@ class Study:
         None is none.
         """
         given = {name: value for name, value in changes.items() if value is not None}
+        asked = {*given}
         for part in ("images", "training", "reading"):
             value = given.pop(part, getattr(self, part))
             fields = {name: given.pop(name) for name in vars(value) if name in given}
             self = dataclasses.replace(self, **{part: dataclasses.replace(value, **fields)})
         self = dataclasses.replace(self, **given)
-        self._warn_of_unused({name for name, value in changes.items() if value is not None})
+        self._warn_of_unused(asked)
         return self
 
     def _warn_of_unused(self, given: set[str]) -> None:
@@ -160,11 +164,9 @@ class Study:
         for method in map(Method.parse, self.methods):
             if method.trainer != "cd" and method.training(self.training).x0 == "none":
                 asked = given | {name for name, _ in method.settings}
-                told += [
-                    f"{method} has no use for {n}"
-                    for n in unused_without_x0(method.trainer)
-                    if n in asked
-                ]
+                for name in unused_without_x0(method.trainer):
+                    if name in asked:
+                        told.append(f"{method} has no use for {name}")
         if told:
             checks.warn(f"{', '.join(told)} without a start, x0='none'", OptimizeWarning)
 
@@ -190,15 +192,18 @@ def spelled(settings: Any) -> Any:
     if isinstance(settings, (tuple, list)):
         return [spelled(value) for value in settings]
     if isinstance(settings, dict):  # problems are its keys, or names are
-        named = {
-            n: v if isinstance(n, str) else {"problem": n, "marks": v} for n, v in settings.items()
-        }
-        return {str(name): spelled(value) for name, value in named.items()}
+        named = {}
+        for name, value in settings.items():
+            marks = value if isinstance(name, str) else {"problem": name, "marks": value}
+            named[str(name)] = spelled(marks)
+        return named
     if not dataclasses.is_dataclass(settings):
         return canonical(settings)
-    fields = vars(settings.known() if isinstance(settings, Images) else settings).copy()
+    if isinstance(settings, Images):
+        settings = settings.known()
+    fields = vars(settings).copy()
     if "methods" in fields:
-        base = fields.pop("training", Training()), fields.pop("reading", Reading())
+        base = (fields.pop("training", Training()), fields.pop("reading", Reading()))
         fields["methods"] = {text: Method.parse(text).spelled(*base) for text in fields["methods"]}
     return {name: spelled(value) for name, value in fields.items()}
 
@@ -223,33 +228,43 @@ def layer(
     Of `iterations`, if given, which end with the last one: with 0 alone, nothing is searched.
     """
     lower = rbms(below)
-    V, T = (
-        layer_inputs(lower, images, features, seed, training.dtype, test=test)
-        for test in (False, True)
-    )
-    own_seed, mean = layer_seed(seed, len(lower) + 1), V.mean(axis=0, dtype=np.float64)
-    rows, flat = [], None
+    number = len(lower) + 1
+    V = layer_inputs(lower, images, features, seed, training.dtype)
+    T = layer_inputs(lower, images, features, seed, training.dtype, test=True)
+    own_seed = layer_seed(seed, number)
+    mean = V.mean(axis=0, dtype=np.float64)
+    rows = []
+    previous = None
     for step in train(trainer, V, n_hidden, training=training, reading=reading, seed=own_seed):
         if iterations and step.iteration not in iterations:
             continue
-        previous, flat = flat, step.rbm.flat()
+        flat = step.rbm.flat()
         # most searches stay where they are for long
         if previous is None or not np.array_equal(flat, previous):
             on_images = reconstruction_errors(step.rbm, V, seed=own_seed)
             on_test_images = reconstruction_errors(step.rbm, T, seed=own_seed, train_mean=mean)
+            previous = flat
         rows.append((step.iteration, *on_images, *on_test_images, *step[2:]))
         if iterations and step.iteration == max(iterations):
             break
+    n_visible = V.shape[1]
     table = pd.DataFrame(rows, columns=COLUMNS).assign(
-        n_visible=V.shape[1],
+        n_visible=n_visible,
         n_hidden=n_hidden,
-        n_var=n_parameters(V.shape[1], n_hidden),
+        n_var=n_parameters(n_visible, n_hidden),
         n_images=len(V),
         n_test_images=len(T),
-        input_std=float(V.std(axis=0, dtype=np.float64).mean()),
+        input_std=_mean_std(V),
     )
-    top = {f"{name}{len(lower) + 1}": values for name, values in step.rbm._asdict().items()}
-    return Result(table, {**({} if below is None else below.arrays), **top})
+    arrays = {} if below is None else dict(below.arrays)
+    for name, values in step.rbm._asdict().items():
+        arrays[f"{name}{number}"] = values
+    return Result(table, arrays)
+
+
+def _mean_std(V: np.ndarray) -> float:
+    """Return the mean of the standard deviations of units, shape (m, n)."""
+    return float(V.std(axis=0, dtype=np.float64).mean())
 
 
 COLUMNS = [
@@ -261,11 +276,13 @@ COLUMNS = [
 
 def rbms(result: Result | None) -> list[RBMParameters]:
     """Return the layers of a stack, the first one first."""
-    arrays = {} if result is None else result.arrays
-    return [
-        RBMParameters(*(arrays[f"{name}{n}"] for name in "Wbc"))
-        for n in range(1, len(arrays) // 3 + 1)
-    ]
+    if result is None:
+        return []
+    layers = []
+    for number in range(1, len(result.arrays) // 3 + 1):
+        parts = (result.arrays[f"{name}{number}"] for name in "Wbc")
+        layers.append(RBMParameters(*parts))
+    return layers
 
 
 def layer_inputs(
@@ -279,9 +296,8 @@ def layer_inputs(
 ) -> np.ndarray:
     """Return what the layer above a stack sees, shape (m, n_visible)."""
     data = images.load(dtype)
-    return layer_input(
-        lower, data.test if test else data.train, features=features, seed=seed, test=test
-    )
+    V = data.test if test else data.train
+    return layer_input(lower, V, features=features, seed=seed, test=test)
 
 
 # ---- what a stack gives back, and what its features are good for
@@ -294,19 +310,25 @@ def pictures(top: Result, source: Images, dtype: str) -> Result:
     `layers` is how many layers of the stack an image went up and came down again: none, the first
     and all. Weights are divided by the largest one; 0 is gray level 127.5.
     """
-    stack, data = rbms(top), source.load(dtype)
-    V = data.test[np.unique(data.test_labels, return_index=True)[1][:10]]
+    stack = rbms(top)
+    data = source.load(dtype)
+    _, first = np.unique(data.test_labels, return_index=True)
+    V = data.test[first[:10]]
     W = stack[0].W[:, :10].T
-    shown = {("digit", n): reconstruct(stack[:n], V) for n in sorted({0, 1, len(stack)})}
+    shown = {}
+    for n in sorted({0, 1, len(stack)}):
+        shown["digit", n] = reconstruct(stack[:n], V)
     shown["weights", 1] = (W / np.abs(W).max() + 1) / 2
-    gray = {
-        key: pd.DataFrame(np.rint(255 * X).astype(np.uint8)).stack() for key, X in shown.items()
-    }
+    gray = {}
+    for key, X in shown.items():
+        levels = np.rint(255 * X).astype(np.uint8)
+        gray[key] = pd.DataFrame(levels).stack()
     rows = pd.concat(gray, names=["kind", "layers", "image", "pixel"]).rename("gray").reset_index()
     return Result(rows.drop(columns="pixel"))
 
 
-PENALTY, STEPS = 0.01, 100  # of the probe: scikit-learn's C, and the solver's steps at most
+PENALTY = 0.01  # of the probe: scikit-learn's C
+STEPS = 100  # and the solver's steps at most
 
 
 def probe(
@@ -322,26 +344,28 @@ def probe(
     from sklearn.preprocessing import StandardScaler
 
     scaler = StandardScaler().fit(V)
-    V, T = scaler.transform(V), scaler.transform(T)
+    V = scaler.transform(V)
+    T = scaler.transform(T)
     classifier = fitted(LogisticRegression(C=PENALTY, max_iter=STEPS), V, labels)
     with one_blas_thread():
-        errors = [
-            float(np.mean(classifier.predict(A) != b)) for A, b in ((V, labels), (T, test_labels))
-        ]
-    return errors[0], errors[1], int(classifier.n_iter_[0])
+        train_error = float(np.mean(classifier.predict(V) != labels))
+        test_error = float(np.mean(classifier.predict(T) != test_labels))
+    return train_error, test_error, int(classifier.n_iter_[0])
 
 
 def probes(top: Result, source: Images, dtype: str, first: int = 0) -> Result:
     """Return the errors of linear probes of each layer's features from the `first` on; layer 0 are
     the images.
     """
-    data, stack, rows, began = source.load(dtype), rbms(top), [], time.perf_counter()
+    data = source.load(dtype)
+    stack = rbms(top)
+    rows = []
+    began = time.perf_counter()
     for number in range(first, len(stack) + 1):
-        V, T = (layer_input(stack[:number], V) for V in (data.train, data.test))
+        V = layer_input(stack[:number], data.train)
+        T = layer_input(stack[:number], data.test)
         scored = probe(V, data.train_labels, T, data.test_labels)
-        rows.append(
-            (number, *scored, float(V.std(axis=0, dtype=float).mean()), time.perf_counter() - began)
-        )
+        rows.append((number, *scored, _mean_std(V), time.perf_counter() - began))
     columns = ["layer", "train_error", "test_error", "steps", "features_std", "seconds"]
     return Result(pd.DataFrame(rows, columns=columns))
 
@@ -351,8 +375,9 @@ def probes(top: Result, source: Images, dtype: str, first: int = 0) -> Result:
 
 def layer_call(study: Study, method: str, n_hidden: int, seed: int, below: Call | None) -> Call:
     """Return the call that trains a layer of a study by one of its methods."""
-    parsed, features = Method.parse(method), study.features if below else "probabilities"
-    settings = parsed.training(study.training), parsed.reading(study.reading)
+    parsed = Method.parse(method)
+    settings = (parsed.training(study.training), parsed.reading(study.reading))
+    features = study.features if below else "probabilities"
     return delayed(layer)(
         study.images, parsed.trainer, n_hidden, seed, *settings, features, below, study.iterations
     )
@@ -364,11 +389,11 @@ def stack(study: Study, method: str, seed: int, inputs: str = "own") -> tuple[Ca
     or on those of CD.
     """
     calls: list[Call] = []
+    handed_on = calls if inputs == "own" else stack(study, "cd", seed)
+    below = None
     for number, n_hidden in enumerate(study.layers):
-        handed_on = calls if inputs == "own" else stack(study, "cd", seed)
-        calls.append(
-            layer_call(study, method, n_hidden, seed, handed_on[number - 1] if number else None)
-        )
+        calls.append(layer_call(study, method, n_hidden, seed, below))
+        below = handed_on[number]
     return tuple(calls)
 
 
@@ -378,12 +403,11 @@ LABELS = ["inputs", "layer", "method", "seed"]
 def searches(study: Study) -> dict[tuple[Any, ...], Call]:
     """Return every layer of a study by its `LABELS`, in the order of its table."""
     numbers = range(1, len(study.layers) + 1)
-    return {
-        (inputs, number, method, seed): stack(study, method, seed, inputs)[number - 1]
-        for inputs, number, method, seed in product(
-            study.inputs, numbers, study.methods, study.seeds
-        )
-    }
+    calls = {}
+    for label in product(study.inputs, numbers, study.methods, study.seeds):
+        inputs, number, method, seed = label
+        calls[label] = stack(study, method, seed, inputs)[number - 1]
+    return calls
 
 
 # ---- tables of errors
@@ -392,17 +416,15 @@ MEASURES = ("mean_field", "sampled")  # the errors of item E2
 
 GROUP = ["inputs", "layer", "method"]  # what tells one group of seeds from another
 OF_STUDIES = (  # and where a table has several studies
-    *(
-        "study",
-        "section",
-        "problem",
-        "image_set",
-        "search",
-        "n_images",
-        "features",
-        "protocol",
-        "batches",
-    ),
+    "study",
+    "section",
+    "problem",
+    "image_set",
+    "search",
+    "n_images",
+    "features",
+    "protocol",
+    "batches",
     "momentum_epochs",
 )
 
@@ -416,9 +438,8 @@ def scaled(table: pd.DataFrame, measure: str) -> pd.Series:
     """Return a column for reading: an error per 10,000 images, everything else as it is."""
     if measure.removeprefix("test_") not in MEASURES:
         return table[measure]
-    return (
-        1e4 * table[measure] / table["n_test_images" if measure.startswith("test_") else "n_images"]
-    )
+    count = "n_test_images" if measure.startswith("test_") else "n_images"
+    return 1e4 * table[measure] / table[count]
 
 
 def last(table: pd.DataFrame, step: str = "iteration") -> pd.DataFrame:
@@ -433,11 +454,16 @@ def errors(table: pd.DataFrame, measures: Iterable[str] = MEASURES) -> pd.DataFr
     """Return measures at the last iteration, errors per 10,000 images: means over runs and their 95
     % intervals.
     """
+    return summarize(_at_the_end(table, measures), "value", ["measure", *GROUP])
+
+
+def _at_the_end(table: pd.DataFrame, measures: Iterable[str]) -> pd.DataFrame:
+    """Return measures at the last iteration, one below the other: their names and their values."""
     ends = last(table)
-    each = [
-        ends[GROUP].assign(measure=measure, value=scaled(ends, measure)) for measure in measures
-    ]
-    return summarize(pd.concat(each), "value", ["measure", *GROUP])
+    rows = []
+    for measure in measures:
+        rows.append(ends[GROUP].assign(measure=measure, value=scaled(ends, measure)))
+    return pd.concat(rows)
 
 
 def bands(table: pd.DataFrame, measure: str) -> pd.DataFrame:
@@ -447,16 +473,12 @@ def bands(table: pd.DataFrame, measure: str) -> pd.DataFrame:
     Errors are per 10,000 images. Where there is one run both ends are its value.
     """
     by = [*GROUP, "iteration"]
-    intervals = summarize(table.assign(value=scaled(table, measure)), "value", by).drop(
-        columns="runs"
-    )
-    means = (
-        table.groupby(by, sort=False)[["passes", "seconds"]]
-        .mean()
-        .reset_index()
-        .merge(intervals, on=by)
-    )
-    return means.assign(**{end: means[end].fillna(means["mean"]) for end in ("low", "high")})
+    intervals = summarize(table.assign(value=scaled(table, measure)), "value", by)
+    means = table.groupby(by, sort=False)[["passes", "seconds"]].mean().reset_index()
+    rows = means.merge(intervals.drop(columns="runs"), on=by)
+    for end in ("low", "high"):
+        rows[end] = rows[end].fillna(rows["mean"])
+    return rows
 
 
 def ratios(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
@@ -466,15 +488,16 @@ def ratios(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
     It is of the pairs where two seeds or more are shared, else of two samples; `paired` is how many
     seeds are shared.
     """
-    ours, theirs = (
-        dict([*last(table).set_index("seed").groupby(GROUP, sort=False)]) for table in (a, b)
-    )
+    ours = last(a).set_index("seed").groupby(GROUP, sort=False)
+    theirs = dict([*last(b).set_index("seed").groupby(GROUP, sort=False)])
     rows = []
-    for measure, cell in product(MEASURES, ours):
+    for measure, (cell, group) in product(MEASURES, ours):
         if cell in theirs:
-            x, y = (ends[measure] / ends["n_images"] for ends in (ours[cell], theirs[cell]))
+            x = group[measure] / group["n_images"]
+            y = theirs[cell][measure] / theirs[cell]["n_images"]
             shared = len(x.index.intersection(y.index))
-            effect = (paired if shared >= min(2, len(x), len(y)) else unpaired)(y, x)
+            test = paired if shared >= min(2, len(x), len(y)) else unpaired
+            effect = test(y, x)
             rows.append((measure, *cell, shared, effect.low, effect.effect, effect.high))
     return pd.DataFrame(rows, columns=["measure", *GROUP, "paired", "low", "ratio", "high"])
 
@@ -485,18 +508,16 @@ def beside_constant(table: pd.DataFrame) -> pd.DataFrame:
 
     An interval of errors that reaches zero is left out.
     """
-    ends, by, measures = last(table), ["measure", *GROUP], [*MEASURES]
-    start = errors(table[table["iteration"] == 0], measures)[[*by, "mean"]].rename(
-        columns={"mean": "start"}
-    )
-    each = pd.concat(
-        [ends[GROUP].assign(measure=name, value=ends[f"{name}_ratio"]) for name in measures]
-    )
-    over = summarize(each, "value", by, geometric=True).drop(columns="runs")
+    by = ["measure", *GROUP]
+    start = errors(table[table["iteration"] == 0]).rename(columns={"mean": "start"})
+    ratios = _at_the_end(table, [f"{measure}_ratio" for measure in MEASURES])
+    ratios["measure"] = ratios["measure"].str.removesuffix("_ratio")
+    over = summarize(ratios, "value", by, geometric=True).drop(columns="runs")
     over = over.rename(
         columns={"mean": "over_constant", "low": "over_constant_low", "high": "over_constant_high"}
     )
-    whole = errors(table, measures).merge(start, how="left", on=by).merge(over, how="left", on=by)
+    whole = errors(table).merge(start[[*by, "start"]], how="left", on=by)
+    whole = whole.merge(over, how="left", on=by)
     whole.loc[whole["low"] <= 0, ["low", "high"]] = np.nan
     return whole
 
@@ -513,14 +534,18 @@ def summary(
     errors that optimizers see; of several recorded studies it is the one that shares most methods
     and inputs.
     """
-    last_errors, alike = beside_constant(table), {}
+    last_errors = beside_constant(table)
+    alike = {}
     for known, rows in recorded:
-        free = {name: getattr(known, name) for name in ("methods", "inputs", "seeds")}
+        free = {"methods": known.methods, "inputs": known.inputs, "seeds": known.seeds}
         computed = {name: getattr(known.training, name) for name in Computation._fields}
         training = dataclasses.replace(study.training, **computed)
-        both = [{*free[name]} & {*getattr(study, name)} for name in ("methods", "inputs")]
-        if all(both) and study.changed(checksum="", training=training, **free) == known:
-            alike[len(both[0]) * len(both[1])] = rows
+        methods = {*known.methods} & {*study.methods}
+        inputs = {*known.inputs} & {*study.inputs}
+        if not methods or not inputs:
+            continue
+        if study.changed(checksum="", training=training, **free) == known:
+            alike[len(methods) * len(inputs)] = rows
     if not alike:
         return last_errors
     ends = ratios(alike[max(alike)], table).rename(

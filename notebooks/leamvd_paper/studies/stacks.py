@@ -56,6 +56,8 @@ LARGE = PAPER.changed(
     side=28, layers=(500, 500, 2000), methods=("cd", "lea-mvd"), seeds=tuple(range(12))
 )
 FEWER = LARGE.changed(n_images=10_000, seeds=tuple(range(10)))
+CONTROLS = PAPER.changed(methods=(ONE_EPOCH, "cma-es:n_gen=42"), inputs=("own",))
+LARGE_CONTROLS = LARGE.changed(methods=(ONE_EPOCH, AS_PRINTED), inputs=("own",))
 VARIANTS = (
     EXCLUDED,
     AS_PRINTED,
@@ -64,6 +66,7 @@ VARIANTS = (
     "sep-cma-es:sigma0=0.01",
     "random",
 )
+VARIED = FEWER.changed(methods=VARIANTS, inputs=("own",), seeds=(0, 1, 2, 3, 4))
 # with smaller layers, which take less time
 QUICK = PAPER.changed(dataset="digits", dtype="float64", n_gen=12)
 
@@ -73,7 +76,7 @@ PROFILES = {
             layers=(20, 20, 40), methods=("cd", "lea-mvd", EXCLUDED, "cma-es"), seeds=(0, 1, 2)
         ),
         "paper": PAPER,
-        "controls": PAPER.changed(methods=(ONE_EPOCH, "cma-es:n_gen=42"), inputs=("own",)),
+        "controls": CONTROLS,
     },
     "28x28": {
         "quick": QUICK.changed(
@@ -81,8 +84,8 @@ PROFILES = {
         ),
         "paper": LARGE,
         "fewer": FEWER,
-        "variants": FEWER.changed(methods=VARIANTS, inputs=("own",), seeds=(0, 1, 2, 3, 4)),
-        "controls": LARGE.changed(methods=(ONE_EPOCH, "lea-mvd:printed"), inputs=("own",)),
+        "variants": VARIED,
+        "controls": LARGE_CONTROLS,
     },
 }
 """By the size of images: Section 3, study A of the book's rules, and Section 4, study D, with B
@@ -113,31 +116,35 @@ BACKENDS = {"numpy float32": {}, "torch float32": {"backend": "torch", "device":
 Recorded are also rows of bfloat16.
 """
 
+# first layers on fewer images and generations than the paper's
 FIRST = SETS.changed(
-    n_images=10_000, layers=(30,), methods=("lea-mvd", "lea-mvd:x0-excluded"), inputs=("own",)
+    n_images=10_000,
+    layers=(30,),
+    methods=("lea-mvd", EXCLUDED),
+    inputs=("own",),
+    seeds=tuple(range(64)),  # pairs scatter by 3 to 6 %: dozens tell 2 % from nothing
+    n_gen=30,
 )
-# pairs scatter by 3 to 6 %: dozens tell 2 % from nothing
-FIRST = FIRST.changed(seeds=tuple(range(64)), n_gen=30)
-WIDE = FIRST.changed(side=28, n_images=2_000, layers=(500,), seeds=tuple(range(10)), n_gen=15)
-# with the start in their population they stay there
-WIDE = WIDE.changed(methods=("lea-mvd:x0-excluded",))
+WIDE = FIRST.changed(
+    side=28,
+    n_images=2_000,
+    layers=(500,),
+    methods=(EXCLUDED,),  # with the start in their population they stay there
+    seeds=tuple(range(10)),
+    n_gen=15,
+)
 FINE = WIDE.changed(
     n_images=10_000, methods=("lea-mvd:sigma0=0.01",), seeds=(0, 1, 2, 3, 4), n_gen=50
 )
-# first layers on fewer images and generations than the paper's, and layers above, on features of CD
+# and layers above, on features of CD
+ABOVE = FIRST.changed(
+    layers=(30, 30, 120), methods=WIDE.methods, inputs=("shared",), seeds=tuple(range(20))
+)
+WIDE_ABOVE = WIDE.changed(layers=(500, 500, 2000), inputs=("shared",))
+OTHERS = FIRST.changed(methods=("cma-es",), seeds=tuple(range(20)))
 AGREEMENT = {
-    "backend_agreement": (
-        FIRST,
-        FIRST.changed(methods=("cma-es",), seeds=tuple(range(20))),
-        WIDE,
-        FINE,
-    ),
-    "backend_agreement_above": (
-        FIRST.changed(
-            layers=(30, 30, 120), methods=WIDE.methods, inputs=("shared",), seeds=tuple(range(20))
-        ),
-        WIDE.changed(layers=(500, 500, 2000), inputs=("shared",)),
-    ),
+    "backend_agreement": (FIRST, OTHERS, WIDE, FINE),
+    "backend_agreement_above": (ABOVE, WIDE_ABOVE),
 }
 
 
@@ -187,8 +194,10 @@ def summary(
     """
     if profile == "recorded":
         return layers.summary(measured.runs)
-    recorded = {name: kept for name, kept in RECORDED.items() if name.startswith(f"mnist_{size}")}
-    known = [(kept.settings, read_recorded(name)) for name, kept in recorded.items()]
+    known = []
+    for name, kept in RECORDED.items():
+        if name.startswith(f"mnist_{size}"):
+            known.append((kept.settings, read_recorded(name)))
     return layers.summary(measured.runs, PROFILES[size][profile].changed(**changes), known)
 
 
@@ -200,67 +209,57 @@ def plan(study: Study) -> Plan:
     inputs.
     """
     top = -1 if "own" in study.inputs else 0
-    shown = {
-        (method, seed): delayed(pictures)(
-            stack(study, method, seed)[top], study.images, study.training.dtype
-        )
-        for method, seed in product(study.methods, study.seeds[:SHOWN])
-    }
+    shown = {}
+    for method, seed in product(study.methods, study.seeds[:SHOWN]):
+        last_layer = stack(study, method, seed)[top]
+        shown[method, seed] = delayed(pictures)(last_layer, study.images, study.training.dtype)
     return {"runs": (LABELS, searches(study)), "pictures": (["method", "seed"], shown)}
 
 
 def _recorded(study: Study) -> Recorded:
+    """Return one study with its pictures."""
     return Recorded(study, lambda: plan(study.known()), unverified=("pictures",))
 
 
 def _several(
-    columns: list[str], studies: list[tuple[tuple[Any, ...], Study]], *, whole: bool = False
+    columns: list[str], studies: list[tuple[tuple[Any, ...], Study]], **options: Any
 ) -> Recorded:
-    """Return several studies by what tells them apart: last rows, or all; those on shared inputs
-    above layer 1.
-    """
+    """Return several studies by what tells them apart; those on shared inputs above layer 1."""
 
     def planned() -> Plan:
-        calls = {
-            (*values, *label): call
-            for values, study in studies
-            for label, call in searches(study.known()).items()
-            if label[1] > 1 or "own" in study.inputs
-        }
+        calls = {}
+        for values, study in studies:
+            for label, call in searches(study.known()).items():
+                if label[1] > 1 or "own" in study.inputs:
+                    calls[*values, *label] = call
         return {"runs": ([*columns, *LABELS], calls)}
 
-    return Recorded(
-        [study for _, study in studies], planned, (lambda rows: rows) if whole else last
-    )
+    return Recorded([study for _, study in studies], planned, **options)
 
 
 RECORDED = {
-    f"mnist_{size}_{profile}".removesuffix("_paper"): _recorded(study)
-    for size, profiles in PROFILES.items()
-    for profile, study in profiles.items()
-    if profile != "quick"
+    "mnist_7x7": _recorded(PAPER),
+    "mnist_7x7_controls": _recorded(CONTROLS),
+    "mnist_28x28": _recorded(LARGE),
+    "mnist_28x28_fewer": _recorded(FEWER),
+    "mnist_28x28_variants": _recorded(VARIED),
+    "mnist_28x28_controls": _recorded(LARGE_CONTROLS),
 }
 for name, studies in AGREEMENT.items():
-    searched = [
-        ((by, one.size), one.changed(**given))
-        for one, (by, given) in product(studies, BACKENDS.items())
-    ]
-    RECORDED[name] = _several(["search", "section"], searched)
+    searched = []
+    for study, backend in product(studies, BACKENDS):
+        searched.append(((backend, study.size), study.changed(**BACKENDS[backend])))
+    RECORDED[name] = _several(["search", "section"], searched, keep=last)
 for name, study in ONE_UPDATE.items():
     both = study.changed(**ITERATION)
-    printed = {"methods": (AS_PRINTED,), "inputs": ("own",)}
-    given = [
-        (
-            (momentum, rate),
-            one.changed(final_momentum=momentum, learning_rate=rate, weight_scale=rate),
-        )
-        for momentum, rate, one in product((0.9, 0.5), (0.1, 0.01), (both, both.changed(**printed)))
-    ]
-    RECORDED[f"one_update_{name}"] = _several(
-        ["final_momentum", "learning_rate"], given, whole=True
-    )
+    printed = both.changed(methods=(AS_PRINTED,), inputs=("own",))
+    given = []
+    for momentum, rate, one in product((0.9, 0.5), (0.1, 0.01), (both, printed)):
+        varied = one.changed(final_momentum=momentum, learning_rate=rate, weight_scale=rate)
+        given.append(((momentum, rate), varied))
+    RECORDED[f"one_update_{name}"] = _several(["final_momentum", "learning_rate"], given)
 RECORDED["image_sets"] = _several(
-    ["image_set"], [((one.images.image_set,), one) for one in IMAGE_SETS]
+    ["image_set"], [((one.images.image_set,), one) for one in IMAGE_SETS], keep=last
 )
 
 # ---- tables
@@ -274,8 +273,10 @@ def told_apart(table: pd.DataFrame, beside: Sequence[str] = ()) -> pd.DataFrame:
     first, and others.
     """
     methods = list(table["method"].unique())
-    few = [method for method in methods if method in (*Study.methods, *beside)] or methods[:4]
-    return table if len(methods) <= 4 else table[table["method"].isin(few)]
+    if len(methods) <= 4:
+        return table
+    few = [method for method in methods if method in (*Study.methods, *beside)]
+    return table[table["method"].isin(few or methods[:4])]
 
 
 def left_start(table: pd.DataFrame) -> pd.Series:
@@ -295,20 +296,15 @@ def with_start(runs: pd.DataFrame, controls: pd.DataFrame) -> pd.DataFrame:
     controls have, if any, since a stack of start solutions makes other features.
     """
     search = runs[runs["method"] == "lea-mvd"]
-    left = (
-        left_start(search)["own":"own"]
-        .loc[lambda moved: moved > 0]
-        .index.get_level_values("layer")
-        .min()
-    )
-    begins = search[
-        (search["iteration"] == 0) & ((search["inputs"] != "own") | ~(search["layer"] > left))
-    ]
-    above = controls[(controls["method"] == ONE_EPOCH) & (controls["layer"] > left)]
-    begins = pd.concat([begins, last(above[above["inputs"].isin(runs["inputs"])])]).assign(
-        method=START
-    )
-    return pd.concat([begins, runs]).sort_values(
+    left = left_start(search).reset_index()
+    left = left[(left["inputs"] == "own") & (left["runs"] > 0)]
+    lowest = left["layer"].min()  # NaN where no search has left its start: nothing is above that
+    above = (search["inputs"] == "own") & (search["layer"] > lowest)
+    begins = search[(search["iteration"] == 0) & ~above]
+    alone = controls[(controls["method"] == ONE_EPOCH) & (controls["layer"] > lowest)]
+    alone = last(alone[alone["inputs"].isin(runs["inputs"])])
+    start = pd.concat([begins, alone]).assign(method=START)
+    return pd.concat([start, runs]).sort_values(
         ["inputs", "layer"], kind="stable", ignore_index=True
     )
 
@@ -318,17 +314,18 @@ def final(table: pd.DataFrame) -> pd.DataFrame:
     method.
     """
     ends = last(table)
-    ends = ends.assign(constant_image=scaled(ends, "mean_field") / ends["mean_field_ratio"])
-    names = [
-        "input_std",
-        "constant_image",
+    shown = ends[[*GROUP, "input_std"]].copy()
+    shown["constant_image"] = scaled(ends, "mean_field") / ends["mean_field_ratio"]
+    for name in (
         "mean_field",
         "test_mean_field",
         "sampled",
         "test_sampled",
-    ]
-    values = {name: scaled(ends, name) for name in (*names, "mean_field_ratio", "sampled_ratio")}
-    return ends[GROUP].assign(**values).groupby(GROUP, sort=False).mean()
+        "mean_field_ratio",
+        "sampled_ratio",
+    ):
+        shown[name] = scaled(ends, name)
+    return shown.groupby(GROUP, sort=False).mean()
 
 
 def equal_work(table: pd.DataFrame, measure: str = "mean_field") -> pd.DataFrame:
@@ -371,8 +368,8 @@ def improvements(table: pd.DataFrame) -> pd.DataFrame:
     Errors are per 10,000 images, falls in percent of the start's.
     """
     rows = table[(table["inputs"] == "own") & (table["method"].map(trainer_of) != "cd")]
-    seeds = rows.groupby("seed")["method"].nunique()
-    rows = rows[rows["seed"].isin(seeds.index[seeds == seeds.max()])]
+    methods = rows.groupby("seed")["method"].transform("nunique")
+    rows = rows[methods == methods.max()]
     rows = rows.assign(error=scaled(rows, "mean_field")).sort_values(
         ["layer", "iteration"], kind="stable"
     )
@@ -391,21 +388,14 @@ def image_sets(table: pd.DataFrame) -> pd.DataFrame:
     The scatter is that of logarithms. The last column: how many times as wide one over 30 seeds
     would have to be.
     """
-    ends = table.set_index(["inputs", "layer", "image_set", "seed", "method"])[
-        "mean_field"
-    ].unstack()
-    logs = (
-        np.log(ends["lea-mvd"] / ends["cd"])
-        .rename("log")
-        .reset_index()
-        .groupby(["inputs", "layer"])
-    )
-    scatter = logs[["log", "image_set", "seed"]].apply(components, "log", "image_set", "seed")
-    wider = scatter.eval("sqrt(1 + 30 * image_set**2 / (seed**2 + neither**2))")
-    both = np.exp(scatter[["mean", "low", "high"]]).join(
-        100 * scatter[["image_set", "seed", "neither"]]
-    )
-    names = [
+    cells = table.set_index(["inputs", "layer", "image_set", "seed", "method"])
+    ends = cells["mean_field"].unstack()
+    logs = np.log(ends["lea-mvd"] / ends["cd"]).rename("log").reset_index()
+    groups = logs.groupby(["inputs", "layer"])[["log", "image_set", "seed"]]
+    scatter = groups.apply(components, "log", "image_set", "seed")
+    percent = 100 * scatter[["image_set", "seed", "neither"]]
+    rows = np.exp(scatter[["mean", "low", "high"]]).join(percent)
+    rows.columns = [
         "ratio",
         "95 % interval low",
         "95 % interval high",
@@ -413,7 +403,8 @@ def image_sets(table: pd.DataFrame) -> pd.DataFrame:
         "between seeds, %",
         "neither, %",
     ]
-    return both.set_axis(names, axis=1).assign(**{"times as wide": wider})
+    rows["times as wide"] = scatter.eval("sqrt(1 + 30 * image_set**2 / (seed**2 + neither**2))")
+    return rows
 
 
 def agreement(table: pd.DataFrame) -> pd.DataFrame:
@@ -445,12 +436,9 @@ def images(table: pd.DataFrame, seed: int, kind: str = "digit") -> dict[str, np.
     chosen = table[(table["seed"] == seed) & (table["kind"] == kind)]
     for (method, n), rows in chosen.groupby(["method", "layers"], sort=False):
         side = int(np.sqrt(len(rows) / rows["image"].nunique()))
-        own = named(method)
-        name = (
-            {0: "original", 1: f"{own}, RBM 1"}.get(n, f"{own}, all {n}")
-            if kind == "digit"
-            else own
-        )
+        name = named(method)
+        if kind == "digit":
+            name = {0: "original", 1: f"{name}, RBM 1"}.get(n, f"{name}, all {n}")
         shown[name] = rows["gray"].to_numpy().reshape(-1, side, side)
     return shown
 
@@ -479,31 +467,21 @@ def plot_learning(
     ]  # what CD starts from is random, and off any scale
     figure, axes = _grid(later, 2.2, sharex=True)
     for (kind, layer, method, _), run in later.groupby([*GROUP, "seed"], sort=False):
-        look = method_look(method) | {"linestyle": "-", "linewidth": 0.4, "alpha": 0.3}
-        axes[kind, layer].plot(run["iteration"], scaled(run, measure), **look)
+        color = method_look(method)["color"]
+        ax = axes[kind, layer]
+        ax.plot(run["iteration"], scaled(run, measure), color=color, linewidth=0.4, alpha=0.3)
     for (kind, layer, method), line in layers.bands(later, measure).groupby(GROUP, sort=False):
-        band(
-            axes[kind, layer],
-            line,
-            "iteration",
-            label=named(method),
-            linewidth=1.5,
-            **method_look(method),
-        )
+        look = method_look(method)
+        band(axes[kind, layer], line, "iteration", label=named(method), linewidth=1.5, **look)
     for (kind, layer), begins in runs[runs["method"] == START].groupby(["inputs", "layer"]):
         look = {"color": COLORS[START], "linestyle": "--", "linewidth": 1.2, "label": named(START)}
         axes[kind, layer].axhline(scaled(begins, measure).mean(), **look)
     for (method, layer), value in printed.items():
-        if (ax := axes.get(("own", layer))) and method in set(runs["method"]):
+        ax = axes.get(("own", layer))
+        if ax and method in set(runs["method"]):
             ax.axhline(value, color=COLORS[method], linestyle=(0, (6, 2)), linewidth=1.0)
-            ax.text(
-                0.99,
-                value,
-                f"paper: {value:,.0f}",
-                transform=ax.get_yaxis_transform(),
-                ha="right",
-                va="bottom",
-            )
+            text = f"paper: {value:,.0f}"
+            ax.text(0.99, value, text, transform=ax.get_yaxis_transform(), ha="right", va="bottom")
     for ax in axes.values():
         if constant:
             ax.axhline(1.0, color="black", linewidth=0.8)
@@ -521,31 +499,24 @@ def plot_ends(table: pd.DataFrame, label: str) -> Figure:
     """Plot the last mean-field errors of all methods, on training images and hollow on test images;
     ticks are runs.
     """
-    measures = ("mean_field", "test_mean_field")
-    ends, errors = last(table), layers.errors(table, measures)
+    shifts = {"mean_field": -0.15, "test_mean_field": 0.15}
+    ends = last(table)
+    errors = layers.errors(table, shifts)
     methods = list(errors["method"].unique())
     figure, axes = _grid(errors, 0.25 * len(methods) + 0.7, sharey=True)
-    for (measure, kind, layer), points in errors.groupby(
-        ["measure", "inputs", "layer"], sort=False
-    ):
-        ax, hollow = axes[kind, layer], measure == measures[1]
-        rows, shift = ends.query("inputs == @kind and layer == @layer"), 0.15 if hollow else -0.15
-        ax.plot(
-            scaled(rows, measure),
-            rows["method"].map(methods.index) + shift,
-            "|",
-            color="black",
-            alpha=0.25,
-        )
+    cells = errors.groupby(["measure", "inputs", "layer"], sort=False)
+    for (measure, kind, layer), points in cells:
+        ax = axes[kind, layer]
+        rows = ends[(ends["inputs"] == kind) & (ends["layer"] == layer)]
+        place = rows["method"].map(methods.index) + shifts[measure]
+        ax.plot(scaled(rows, measure), place, "|", color="black", alpha=0.25)
         for method, point in points.groupby("method", sort=False):
             color = method_look(method)["color"]
-            look = {"color": color, "markersize": 4, "mfc": "white" if hollow else color}
+            face = "white" if measure == "test_mean_field" else color
+            place = [methods.index(method) + shifts[measure]]
+            bars = error_bars(point)
             ax.errorbar(
-                point["mean"],
-                [methods.index(method) + shift],
-                xerr=error_bars(point),
-                fmt="o",
-                **look,
+                point["mean"], place, xerr=bars, fmt="o", color=color, markersize=4, mfc=face
             )
     for ax in axes.values():
         ax.set_yticks(range(len(methods)), [*map(named, methods)])
@@ -562,17 +533,15 @@ def plot_work(bands: pd.DataFrame, label: str) -> Figure:
     """Plot `layers.bands` on one kind of inputs against iterations, passes and seconds: a row for
     each layer.
     """
-    numbers = sorted(bands["layer"].unique())
-    figure, axes = panels(len(numbers), len(BUDGETS), height=1.2 + 2.2 * len(numbers), sharey="row")
-    for (layer, method), line in bands[bands["iteration"] > 0].groupby(
-        ["layer", "method"], sort=False
-    ):
-        for ax, budget in zip(axes[numbers.index(layer)], BUDGETS, strict=True):
-            band(ax, line, budget, label=named(method), linewidth=1.5, **method_look(method))
-            log_scale(ax, "y" if budget == "iteration" else "xy")
-        axes[numbers.index(layer), 0].set_title(
-            f"RBM {layer}, {line['inputs'].iloc[0]} inputs", loc="left"
-        )
+    rows = bands[bands["iteration"] > 0].groupby("layer")
+    figure, axes = panels(len(rows), len(BUDGETS), height=1.2 + 2.2 * len(rows), sharey="row")
+    for row, (layer, group) in zip(axes, rows, strict=True):
+        row[0].set_title(f"RBM {layer}, {group['inputs'].iloc[0]} inputs", loc="left")
+        for ax, budget in zip(row, BUDGETS, strict=True):
+            for method, line in group.groupby("method", sort=False):
+                band(ax, line, budget, label=named(method), linewidth=1.5, **method_look(method))
+            scales = "y" if budget == "iteration" else "xy"
+            log_scale(ax, scales)
     for ax, budget in zip(axes[-1], ("iterations", "passes", "seconds"), strict=True):
         ax.set_xlabel(budget)
     figure.supylabel(label)
@@ -586,12 +555,11 @@ def _grid(
     """Return a figure with a row for each layer and a column for each kind of inputs, and its axes
     by both.
     """
-    kinds, numbers = list(table["inputs"].unique()), sorted(table["layer"].unique())
+    kinds = list(table["inputs"].unique())
+    numbers = sorted(table["layer"].unique())
     figure, axes = panels(len(numbers), len(kinds), height=1.2 + height * len(numbers), **options)
-    grid = {
-        (kind, layer): ax
-        for (layer, kind), ax in zip(product(numbers, kinds), axes.flat, strict=True)
-    }
-    for (kind, layer), ax in grid.items():
+    grid = {}
+    for (layer, kind), ax in zip(product(numbers, kinds), axes.flat, strict=True):
         ax.set_title(f"RBM {layer}, {kind} inputs")
+        grid[kind, layer] = ax
     return figure, grid

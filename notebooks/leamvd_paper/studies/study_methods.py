@@ -28,23 +28,19 @@ _CD = tuple(field.name for field in dataclasses.fields(CDSettings))
 _START = ("sigma0", "x0", "x0_epochs", "x0_batches", "x0_limit")
 _COMPUTATION = ("backend", "device", "precision")
 _READ = tuple(field.name for field in dataclasses.fields(Reading))
+_EVOLUTION = (*_CD, *_START, "population_size", "n_gen", "x0_in_population", PRESET)
 _SETTINGS = {
     "cd": (*_CD, "n_gen"),
     "lea-mvd": (*_CD, *_START, "n_elite", *_READ, PRESET),
-    **dict.fromkeys(
-        [name for name in OPTIMIZERS if name != "lea-mvd"],
-        (*_CD, *_START, "population_size", "n_gen", "x0_in_population", PRESET),
-    ),
+    **dict.fromkeys([name for name in OPTIMIZERS if name != "lea-mvd"], _EVOLUTION),
     **dict.fromkeys(STRATEGIES, ("sigma0", "population_size")),
 }
 """Settings that a trainer can have of its own: those that what it computes depends on, its start
 solution included.
 """
-_SEEN = {
-    name: {*names, "dtype", *(_COMPUTATION if name != "cd" else ())}
-    for name, names in _SETTINGS.items()
-}
+_SEEN = {name: {*names, "dtype", *_COMPUTATION} for name, names in _SETTINGS.items()}
 """And those that it sees at all: the others have their defaults."""
+_SEEN["cd"].difference_update(_COMPUTATION)
 
 
 def trainer_of(text: str) -> str:
@@ -72,37 +68,32 @@ class Method:
         for part in given.split("+") if given else ():
             name, equals, value = part.partition("=")
             if not equals:
-                name, value = (
-                    PRESET,
-                    checks.choice(f"a preset in methods, {text!r},", part, PRESETS),
-                )
+                name = PRESET
+                value = checks.choice(f"a preset in methods, {text!r},", part, PRESETS)
             checks.choice(f"a setting in methods, {text!r},", name, _SETTINGS[trainer])
             if name in settings:
                 raise ValueError(f"methods must give a setting once, got {name} twice in {text!r}")
-            if name != PRESET and value != "null":  # a number, a truth value or a word
-                usual = getattr(
-                    Training if name in Training.__dataclass_fields__ else Reading, name
-                )
-                # of a word, too many digits, or brackets
-                with contextlib.suppress(ValueError, RecursionError):
-                    value = json.loads(value)
-                value = float(value) if isinstance(usual, float) and type(value) is int else value
+            if name != PRESET and value != "null":
+                value = _value(name, value)
             settings[name] = value
         method = cls(trainer, tuple(settings.items()))
-        method.training(Training()), method.reading(Reading())  # checks each value
+        method.training(Training())  # checks each value
+        method.reading(Reading())
         return method
 
     def __str__(self) -> str:
         """Return the text that `parse` takes."""
-        texts = {
-            name: str(value).lower() if isinstance(value, bool) else str(value)
-            for name, value in self.settings
-        }
-        # A plus sign joins settings, and whole numbers stand without a point.
-        plain = {name: text.removesuffix(".0").replace("e+", "e") for name, text in texts.items()}
-        joined = "+".join(
-            text if name == PRESET else f"{name}={text}" for name, text in plain.items()
-        )
+        texts = []
+        for name, value in self.settings:
+            text = str(value)
+            if isinstance(value, bool):
+                text = text.lower()
+            # A plus sign joins settings, and whole numbers stand without a point.
+            text = text.removesuffix(".0").replace("e+", "e")
+            if name != PRESET:
+                text = f"{name}={text}"
+            texts.append(text)
+        joined = "+".join(texts)
         return f"{self.trainer}:{joined}" if joined else self.trainer
 
     def training(self, base: Training) -> Training:
@@ -110,20 +101,21 @@ class Method:
         default.
         """
         values = vars(base) | dict(self.settings)
-        training = Training(
-            **{name: values[name] for name in vars(base) if name in _SEEN[self.trainer]}
-        )
-        return dataclasses.replace(
-            training, **training.computation._asdict() if self.trainer != "cd" else {}
-        )
+        seen = vars(base).keys() & _SEEN[self.trainer]
+        training = Training(**{name: values[name] for name in seen})
+        if self.trainer == "cd":
+            return training
+        return dataclasses.replace(training, **training.computation._asdict())
 
     def reading(self, base: Reading) -> Reading:
         """Return a study's reading with the method's own settings; what the trainer does not see
         has its default.
         """
         settings = dict(self.settings)
-        values = vars(Reading.named(settings.get(PRESET, "default"), base)) | settings
-        return Reading(**{name: values[name] for name in _READ if name in _SEEN[self.trainer]})
+        named = Reading.named(settings.get(PRESET, "default"), base)
+        values = vars(named) | settings
+        seen = _SEEN[self.trainer].intersection(_READ)
+        return Reading(**{name: values[name] for name in seen})
 
     def spelled(self, training: Training, reading: Reading) -> dict[str, dict[str, Any]]:
         """Return each setting that the method has in a study and that its trainer sees, whatever
@@ -132,13 +124,25 @@ class Method:
         seen = _SEEN[self.trainer]
         # their usual population size goes with the number of variables
         if self.trainer in STRATEGIES:
-            seen = seen - {"population_size"} | dict(self.settings).keys()
+            seen = (seen - {"population_size"}) | dict(self.settings).keys()
         whole = {"training": self.training(training), "reading": self.reading(reading).complete()}
-        return {
-            part: {n: v for n, v in vars(settings).items() if n in seen}
-            for part, settings in whole.items()
-        }
+        parts = {}
+        for part, settings in whole.items():
+            parts[part] = {name: value for name, value in vars(settings).items() if name in seen}
+        return parts
 
     def without(self, *names: str) -> "Method":
         """Return the method without some of its settings."""
         return Method(self.trainer, tuple(pair for pair in self.settings if pair[0] not in names))
+
+
+def _value(name: str, text: str) -> Any:
+    """Return what the text of a setting says: a number, a truth value or a word."""
+    owner = Training if name in Training.__dataclass_fields__ else Reading
+    value: Any = text
+    # of a word, too many digits, or brackets
+    with contextlib.suppress(ValueError, RecursionError):
+        value = json.loads(text)
+    if isinstance(getattr(owner, name), float) and type(value) is int:
+        return float(value)
+    return value

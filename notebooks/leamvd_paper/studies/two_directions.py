@@ -86,8 +86,11 @@ RESETS = {
     "to the first": ("initial", PURPLE, "--"),
     "none": ("off", BLUE, ":"),
 }
-TOWARD, AWAY, PATH = "C_ani, toward the best", "C_ani, as printed", "P"
-V_TOWARD, V_AWAY = "v, toward the best", "v, as printed"
+TOWARD = "C_ani, toward the best"
+AWAY = "C_ani, as printed"
+PATH = "P"
+V_TOWARD = "v, toward the best"
+V_AWAY = "v, as printed"
 
 
 class Scene(NamedTuple):
@@ -129,12 +132,11 @@ def tables(
     several = checks.several("generations", generations, at_least=1, different=True)
     generations = [checks.integer("generations", number, at_least=1) for number in several]
     checks.integer("seed", seed, at_least=0)
-    functions = dict.fromkeys(("sphere", "ellipsoid", settings.function))
-    scenes = (scene(settings, n_var, generation, seed) for n_var in (2, 3))
-    moved = pd.concat(
-        shifts(dataclasses.replace(settings, function=name), generations) for name in functions
-    )
-    return Tables(*scenes, trace(settings), resets(settings), moved)
+    scenes = [scene(settings, n_var, generation, seed) for n_var in (2, 3)]
+    moved = []
+    for function in dict.fromkeys(("sphere", "ellipsoid", settings.function)):
+        moved.append(shifts(dataclasses.replace(settings, function=function), generations))
+    return Tables(*scenes, trace(settings), resets(settings), pd.concat(moved))
 
 
 # ---- one generation
@@ -142,39 +144,47 @@ def tables(
 
 def steps(state: State) -> dict[str, np.ndarray]:
     """Return the steps along C_ani and the shifts v (Eq. 4) in both readings of item R5, and P."""
-    C, P = state.descent, state.path
-    moves = {TOWARD: abs(state.descent_mean) * C, AWAY: state.descent_mean * C, PATH: P}
-    v = {V_TOWARD: TOWARD, V_AWAY: AWAY}
-    return moves | {
-        name: state.beta2 * P + (1 - state.beta2) * moves[step] for name, step in v.items()
+    P = state.path
+    beta2 = state.beta2
+    toward = abs(state.descent_mean) * state.descent
+    away = state.descent_mean * state.descent
+    return {
+        TOWARD: toward,
+        AWAY: away,
+        PATH: P,
+        V_TOWARD: beta2 * P + (1 - beta2) * toward,
+        V_AWAY: beta2 * P + (1 - beta2) * away,
     }
 
 
 def scene(settings: Settings, n_var: int, generation: int, seed: int) -> Scene:
     """Return a generation of a run in `n_var` variables, taken apart."""
     *earlier, now = dataclasses.replace(settings, n_var=n_var, n_gen=generation).run(seed)
-    C, X = now.descent, now.population
-    C_hat = (C - (1 - RATE) * (earlier[-1].descent if earlier else 0)) / RATE
-    names, feet = ([f"{letter}{i}" for i in range(1, n_var + 1)] for letter in "xf")
-    vectors = pd.DataFrame(
-        {"mean": now.mean, "C_hat": C_hat, "C_ani": C, **steps(now)}, index=names
-    ).T
-    points = pd.DataFrame(X, columns=names).assign(
-        rank=range(1, len(X) + 1), projection=(X - X[0]) @ C
-    )
+    C = now.descent
+    X = now.population
+    before = earlier[-1].descent if earlier else 0
+    C_hat = (C - (1 - RATE) * before) / RATE
+    places = range(1, n_var + 1)
+    names = [f"x{i}" for i in places]
+    found = {"mean": now.mean, "C_hat": C_hat, "C_ani": C, **steps(now)}
+    vectors = pd.DataFrame(found, index=names).T
+    line = _scaled(C)
+    offsets = X - X[0]
+    points = pd.DataFrame(X, columns=names)
+    points["rank"] = range(1, len(X) + 1)
+    points["projection"] = offsets @ C
     points["in_u"] = points.index.isin(now.descent_rows)  # drawn for U
-    points[feet] = X[0] + ((X - X[0]) @ _scaled(C))[:, None] * _scaled(C)
-    slices = pd.DataFrame({"distance": np.linspace(0, float(np.sqrt(np.mean(now.std**2))), 41)})
+    points[[f"f{i}" for i in places]] = X[0] + (offsets @ line)[:, None] * line
+    furthest = float(np.sqrt(np.mean(now.std**2)))
+    slices = pd.DataFrame({"distance": np.linspace(0, furthest, 41)})
     for name in (PATH, TOWARD, AWAY):
         line = now.mean + slices[["distance"]].to_numpy() * _scaled(vectors.loc[name].to_numpy())
         values = FUNCTIONS[settings.function](line)
         slices[name] = (values - values[0]) / abs(values[0])
     numbers = {"mu_ani": now.descent_mean, "sigma_ani": now.descent_std, "beta_2": now.beta2}
-    numbers |= {
-        "norm of sigma": np.linalg.norm(now.std),
-        "part of P in v": now.beta2 * np.linalg.norm(now.path),
-    }
-    numbers |= {"part of C_ani in v": (1 - now.beta2) * np.linalg.norm(vectors.loc[TOWARD])}
+    numbers["norm of sigma"] = np.linalg.norm(now.std)
+    numbers["part of P in v"] = now.beta2 * np.linalg.norm(now.path)
+    numbers["part of C_ani in v"] = (1 - now.beta2) * np.linalg.norm(vectors.loc[TOWARD])
     name = f"{settings.function}, n = {n_var}, generation {now.generation}"
     return Scene(points, vectors, pd.Series(numbers, name=name), slices)
 
@@ -198,15 +208,18 @@ def trace(settings: Settings, *, reset: Any = 1.0, start: float = 1.0) -> pd.Dat
     for seed in settings.seeds:
         C = np.zeros(settings.n_var)
         for state in settings.run(seed, reset=reset, start=start):
-            C_hat, C = state.descent - (1 - RATE) * C, state.descent  # times RATE
+            C_hat = state.descent - (1 - RATE) * C  # times RATE
+            C = state.descent
             row = {
                 "seed": seed,
                 "generation": state.generation,
                 "best": state.fitness[0],
                 "beta1": state.beta1,
             }
-            row |= {"std": state.std_norm / np.sqrt(len(C)), "hat_path": cosine(C_hat, state.path)}
-            rows.append(row | {"stagnation": state.stagnation} | directions(state))
+            row["std"] = state.std_norm / np.sqrt(len(C))
+            row["hat_path"] = cosine(C_hat, state.path)
+            row["stagnation"] = state.stagnation
+            rows.append(row | directions(state))
     table = pd.DataFrame(rows)
     before = table[["best", "stagnation"]].shift().where(table["generation"] > 1)
     success = table["best"] < before["best"]
@@ -233,10 +246,9 @@ def resets(settings: Settings) -> pd.DataFrame:
 
     `relative` is the best value over that of generation 1.
     """
-    runs = {
-        name: trace(settings, reset=value, start=settings.start)
-        for name, (value, *_) in RESETS.items()
-    }
+    runs = {}
+    for name, (value, _, _) in RESETS.items():
+        runs[name] = trace(settings, reset=value, start=settings.start)
     table = pd.concat(runs, names=["reading"]).reset_index("reading").reset_index(drop=True)
     first = table.groupby(["reading", "seed"])["best"].transform("first")
     return table.assign(relative=np.where(first > 0, table["best"] / first, 1.0))
@@ -246,17 +258,12 @@ def stuck(table: pd.DataFrame) -> pd.DataFrame:
     """Return for each reading how many runs never improved, and the median of the last best value
     over the first.
     """
-    ends = (
-        table.groupby(["reading", "seed"], sort=False)["relative"]
-        .last()
-        .groupby("reading", sort=False)
-    )
-    columns = {"runs": ends.size(), "resets": table.groupby("reading")["reset"].sum()}
-    columns |= {
-        "never improved": ends.agg(lambda values: (values == 1).sum()),
-        "last over first": ends.median(),
-    }
-    return pd.DataFrame(columns).loc[list(RESETS)]
+    ends = table.groupby(["reading", "seed"], sort=False)["relative"].last()
+    rows = pd.DataFrame({"runs": ends.groupby("reading").size()})
+    rows["resets"] = table.groupby("reading")["reset"].sum()
+    rows["never improved"] = (ends == 1).groupby("reading").sum()
+    rows["last over first"] = ends.groupby("reading").median()
+    return rows.loc[[*RESETS]]
 
 
 # ---- the sign of the shift
@@ -269,20 +276,22 @@ def shifts(settings: Settings, chosen: Sequence[int]) -> pd.DataFrame:
     By the whole step along C_ani, by beta_1 P and by beta_1 v; `moved` says whether that is not
     zero.
     """
-    rows, objective = [], FUNCTIONS[settings.function]
+    rows = []
+    objective = FUNCTIONS[settings.function]
+    settings = dataclasses.replace(settings, n_gen=max(chosen))
     for seed in range(settings.n_populations):
-        for state in dataclasses.replace(settings, n_gen=max(chosen)).run(seed):
-            if state.generation in chosen:
-                moves = {
-                    n: x if n in (TOWARD, AWAY) else state.beta1 * x
-                    for n, x in steps(state).items()
-                }
-                here, *there = objective(
-                    np.vstack([state.mean, *(state.mean + move for move in moves.values())])
-                )
-                for (name, move), value in zip(moves.items(), there, strict=True):
-                    row = name, (value - here) / abs(here), bool(move.any())
-                    rows.append((settings.function, state.generation, seed, *row))
+        for state in settings.run(seed):
+            if state.generation not in chosen:
+                continue
+            moves = steps(state)
+            for name in (PATH, V_TOWARD, V_AWAY):
+                moves[name] = state.beta1 * moves[name]
+            moved = [state.mean + move for move in moves.values()]
+            here, *there = objective(np.vstack([state.mean, *moved]))
+            population = (settings.function, state.generation, seed)
+            for (name, move), value in zip(moves.items(), there, strict=True):
+                change = (value - here) / abs(here)
+                rows.append((*population, name, change, bool(move.any())))
     return pd.DataFrame(
         rows, columns=["function", "generation", "seed", "shift", "change", "moved"]
     )
@@ -292,8 +301,9 @@ def signs(changes: pd.DataFrame) -> pd.DataFrame:
     """Return the percentage of populations, among those that a shift moves, in which it lowers the
     objective.
     """
-    moved, by = changes[changes["moved"]], ["function", "generation", "shift"]
-    table = shares(moved.assign(falls=moved["change"] < 0), "falls", by)
+    moved = changes[changes["moved"]]
+    falls = moved.assign(falls=moved["change"] < 0)
+    table = shares(falls, "falls", ["function", "generation", "shift"])
     return table.assign(**(100 * table[["mean", "low", "high"]]))
 
 
@@ -307,31 +317,17 @@ def plot_flat(parts: Scene) -> Figure:
     """
     points, vectors, numbers, slices = parts
     figure, ((a, b), (c, d)) = panels(2, 2, height=7.0)
-    a.plot(points[["x1", "f1"]].T, points[["x2", "f2"]].T, color="0.8", linewidth=0.8)
-    a.plot(points["f1"], points["f2"], ".", color="0.6", markersize=3)
-    _population(a, points, vectors, ["x1", "x2"])
-    drawn, best = points[points["in_u"]], points[["x1", "x2"]].to_numpy()[0]
-    a.scatter(
-        drawn["x1"],
-        drawn["x2"],
-        s=90,
-        facecolors="none",
-        edgecolors="black",
-        label="drawn for U",
-        zorder=3,
-    )
-    for name, color in ((PATH, GREEN), (TOWARD, BLUE)):
-        _arrow(
-            a, best, _scaled(vectors.loc[name].to_numpy(), numbers["norm of sigma"]), color, name
-        )
+    _plane(a, parts)
     a.set(xlabel="$x_1$", ylabel="$x_2$", title=numbers.name)
 
-    mu, sigma = numbers["mu_ani"], numbers["sigma_ani"]
+    mu = numbers["mu_ani"]
+    sigma = numbers["sigma_ani"]
     b.axhspan(
         mu - sigma, mu + sigma, color=PURPLE, alpha=0.2, label="$\\mu_{ani} \\pm \\sigma_{ani}$"
     )
     b.axhline(mu, color=PURPLE)
-    b.scatter(points["rank"][1:], points["projection"][1:], c=points["rank"][1:], s=24)
+    others = points[1:]
+    b.scatter(others["rank"], others["projection"], c=others["rank"], s=24)
     b.set(xlabel="rank (2 = second best)", title="projections on $C_{ani}$")
 
     d.axhline(0, color="black", linewidth=0.8)
@@ -386,26 +382,21 @@ def plot_steps(table: pd.DataFrame) -> Figure:
     deviations.
     """
     figure, axes = panels(3, 1, height=6.4, sharex=True)
-    run, (best, beta, std) = table[table["seed"] == table["seed"].iloc[0]], axes[:, 0]
+    best, beta, std = axes[:, 0]
+    seed = table["seed"].iloc[0]
+    run = table[table["seed"] == seed]
     best.plot(run["generation"], run["best"], color=BLUE)
     log_scale(best, "y")
-    best.set(ylabel="best value", title=f"seed {run['seed'].iloc[0]}")
+    best.set(ylabel="best value", title=f"seed {seed}")
     beta.plot(run["generation"], run["beta1"], color=PURPLE, label="$\\beta_1$")
     beta.plot(run["generation"], run["beta2"], color=GREEN, linestyle="--", label="$\\beta_2$")
     later = run[run["generation"] > 1]
-    for marks, look, label in (
-        (later["success"], "^", "success"),
-        (~later["success"], "x", "failure"),
+    for marks, look, color, label in (
+        (later["success"], "^", BLUE, "success"),
+        (~later["success"], "x", VERMILION, "failure"),
     ):
         x = later["generation"][marks]
-        beta.plot(
-            x,
-            np.full(len(x), -0.2),
-            look,
-            color=BLUE if look == "^" else VERMILION,
-            markersize=4,
-            label=label,
-        )
+        beta.plot(x, np.full(len(x), -0.2), look, color=color, markersize=4, label=label)
     beta.set(ylabel="step sizes", ylim=(-0.4, 3.2))
     beta.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, columnspacing=1.2)
     std.plot(run["generation"], run["std"], color=BLUE)
@@ -437,21 +428,21 @@ def plot_resets(table: pd.DataFrame) -> Figure:
 def plot_signs(tests: pd.DataFrame) -> Figure:
     """Plot the percentage of populations in which a shift descends, with its 95 % interval."""
     figure, axes = panels(1, tests["function"].nunique(), height=3.8, sharey=True)
-    names, numbers = list(tests["shift"].unique()), sorted(tests["generation"].unique())
+    names = list(tests["shift"].unique())
+    count = tests["generation"].nunique()
+    colors = shades(count)
     for ax, (function, tested) in zip(axes[0], tests.groupby("function", sort=False), strict=True):
         for number, (generation, rows) in enumerate(tested.groupby("generation")):
-            places = rows["shift"].map(names.index) + 0.2 * (number - (len(numbers) - 1) / 2)
-            look = {
-                "fmt": "os^Dv"[number % 5],
-                "color": shades(len(numbers))[number],
-                "clip_on": False,
-            }
+            places = rows["shift"].map(names.index) + 0.2 * (number - (count - 1) / 2)
+            label = f"generation {generation}"
             ax.errorbar(
                 rows["mean"],
                 places,
                 xerr=error_bars(rows),
-                label=f"generation {generation}",
-                **look,
+                label=label,
+                fmt="os^Dv"[number % 5],
+                color=colors[number],
+                clip_on=False,
             )
         ax.axvline(50, color=VERMILION, linestyle="--", linewidth=1)
         ax.set_yticks(range(len(names)), [*map(typeset, names)])
@@ -461,12 +452,27 @@ def plot_signs(tests: pd.DataFrame) -> Figure:
     return figure
 
 
-def _population(ax: Axes, points: pd.DataFrame, vectors: pd.DataFrame, names: list[str]) -> None:
-    ax.scatter(*points[names].to_numpy().T, c=points["rank"], s=20, alpha=0.8)
-    ax.plot(*points[names].to_numpy()[:1].T, "*", color="black", markersize=11, label="best")
-    ax.plot(
-        *vectors.loc[["mean"]].to_numpy().T, "+", color=PURPLE, markersize=11, label="weighted mean"
+def _plane(ax: Axes, parts: Scene) -> None:
+    """Draw the population, its projections and the steps along both directions from the best."""
+    points, vectors, numbers, _ = parts
+    ax.plot(points[["x1", "f1"]].T, points[["x2", "f2"]].T, color="0.8", linewidth=0.8)
+    ax.plot(points["f1"], points["f2"], ".", color="0.6", markersize=3)
+    at = points[["x1", "x2"]].to_numpy()
+    ax.scatter(*at.T, c=points["rank"], s=20, alpha=0.8)
+    ax.plot(*at[:1].T, "*", color="black", markersize=11, label="best")
+    mean = vectors.loc[["mean"]].to_numpy()
+    ax.plot(*mean.T, "+", color=PURPLE, markersize=11, label="weighted mean")
+    ax.scatter(
+        *at[points["in_u"]].T,
+        s=90,
+        facecolors="none",
+        edgecolors="black",
+        label="drawn for U",
+        zorder=3,
     )
+    for name, color in ((PATH, GREEN), (TOWARD, BLUE)):
+        step = _scaled(vectors.loc[name].to_numpy(), numbers["norm of sigma"])
+        _arrow(ax, at[0], step, color, name)
 
 
 def _arrow(ax: Axes, start: np.ndarray, step: np.ndarray, color: str, label: str) -> None:
