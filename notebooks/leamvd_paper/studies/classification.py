@@ -27,7 +27,7 @@ from leamvd.networks.rbm import sample_bits
 from . import results
 from .layers import ONE_EPOCH, Images, Study, last, probes, rbms, stack
 from .plots import COLORS, GRAY, band, error_bars, legend, log_scale, method_look, panels, styled
-from .results import Plan, Recorded, Result, delayed, read_recorded
+from .results import Call, Plan, Recorded, Result, delayed, read_recorded
 from .statistics import Effect, components, paired
 from .study_methods import trainer_of
 from .words import named
@@ -39,7 +39,9 @@ GLOROT = "glorot"
 # how methods are named that are random weights, before their scale; "random" is random search
 RANDOM = "random-"
 BATCHES = 5  # of the chains behind a log-likelihood
-_CHAINS, _BITS = 2, 3  # what random numbers are drawn for; fine-tuning's are 1
+# what random numbers are drawn for; fine-tuning's are 1
+_CHAINS = 2
+_BITS = 3
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -57,15 +59,15 @@ class Settings(Study):
     def __post_init__(self) -> None:
         super().__post_init__()
         checks.choice("inputs", self.inputs, [("own",)])
-        object.__setattr__(self, "scales", tuple(map(str, checks.several("scales", self.scales))))
+        scales = checks.several("scales", self.scales)
+        object.__setattr__(self, "scales", tuple(map(str, scales)))
         stds: list[str | float] = []
         for scale in self.scales:
+            if scale == GLOROT:
+                stds.append(scale)
+                continue
             try:
-                std = (
-                    scale
-                    if scale == GLOROT
-                    else checks.real("scales", checks.decimal(scale), at_least=0)
-                )
+                std = checks.real("scales", checks.decimal(scale), at_least=0)
             except ValueError:
                 raise ValueError(
                     f"scales must be numbers >= 0 or {GLOROT!r}, got {scale!r}"
@@ -122,22 +124,19 @@ def tables(
     """Return the tables of a profile: what is recorded of both sizes of images, or what is computed
     here.
     """
-    if profile == "recorded":
-        results.refuse(changes)
-        parts = (
-            [read_recorded(name, table) for name in ARCHIVE.values()]
-            for table in Tables._fields[:3]
-        )
-        measured = [pd.concat(rows, ignore_index=True) for rows in parts]
-        small, large = (read_recorded(name) for name in ("mistakes", "mistakes_28x28"))
-        same = large["method"].eq(ONE_EPOCH)  # at 28x28 pixels no search left its start solution
-        return Tables(
-            *measured,
-            pd.concat([small, large, large[same].assign(method="lea-mvd")], ignore_index=True),
-        )
-    return Tables(
-        **results.tables(planned(profile, **changes), folder, n_jobs=n_jobs, label="classification")
-    )
+    if profile != "recorded":
+        plan = planned(profile, **changes)
+        return Tables(**results.tables(plan, folder, n_jobs=n_jobs, label="classification"))
+    results.refuse(changes)
+    measured = []
+    for table in Tables._fields[:3]:
+        parts = [read_recorded(name, table) for name in ARCHIVE.values()]
+        measured.append(pd.concat(parts, ignore_index=True))
+    small = read_recorded("mistakes")
+    large = read_recorded("mistakes_28x28")
+    # at 28x28 pixels no search left its start solution
+    same = large[large["method"] == ONE_EPOCH].assign(method="lea-mvd")
+    return Tables(*measured, pd.concat([small, large, same], ignore_index=True))
 
 
 def planned(profile: str, **changes: Any) -> Plan:
@@ -154,7 +153,8 @@ def random_stack(sizes: tuple[int, ...], scale: str, dtype: str, seed: int) -> R
     """
     stds = []
     for n_in, n_out in pairwise(sizes):
-        stds.append(float(np.sqrt(2 / (n_in + n_out))) if scale == GLOROT else float(scale))
+        std = np.sqrt(2 / (n_in + n_out)) if scale == GLOROT else scale
+        stds.append(float(std))
     return normal_stack(sizes, stds, dtype, seed)
 
 
@@ -178,16 +178,17 @@ def fine_tuned(
     """Return test error and loss after each epoch, and what the last network
     names the test images.
     """
-    data, rows, began = images.load(dtype), [], time.perf_counter()
+    data = images.load(dtype)
+    rows = []
+    began = time.perf_counter()
     training = {"epochs": epochs, "tuning_rate": tuning_rate, "seed": seed}
     for classifier, loss in fine_tune(rbms(stack), data.train, data.train_labels, **training):
         with one_blas_thread():
             named = classifier.predict(data.test)
         wrong = float(np.mean(named != data.test_labels))
         rows.append((len(rows) + 1, wrong, loss, time.perf_counter() - began))
-    return Result(
-        pd.DataFrame(rows, columns=["epoch", "test_error", "loss", "seconds"]), {"named": named}
-    )
+    columns = ["epoch", "test_error", "loss", "seconds"]
+    return Result(pd.DataFrame(rows, columns=columns), {"named": named})
 
 
 def mistakes(tuned: Result, images: Images, dtype: str) -> Result:
@@ -207,11 +208,15 @@ def likelihoods(
     random numbers for every stack. `independent` is what independent pixels find that are on as
     often as in training images.
     """
-    data, rbm, began = images.load(dtype), rbms(stack)[0], time.perf_counter()
-    base, rows, log_w = likelihood.base_rates(data.train), [], np.empty(0)
+    data = images.load(dtype)
+    rbm = rbms(stack)[0]
+    began = time.perf_counter()
+    base = likelihood.base_rates(data.train)
     bits = sample_bits(data.test.astype(np.float64), _rng(0, _BITS, 1))
     independent = likelihood.independent(base).log_likelihood(bits)
     settings = {"n_chains": n_chains // BATCHES, "n_temperatures": n_temperatures}
+    rows = []
+    log_w = np.empty(0)
     for batch in range(1, BATCHES + 1):
         added = likelihood.log_weights(rbm, base, **settings, rng=_rng(seed, _CHAINS, batch))
         log_w = np.concatenate([log_w, added])
@@ -232,25 +237,27 @@ def plan(study: Settings) -> Plan:
     """Return the plan of the section's `Tables`: of trained stacks, and but for mistakes of random
     weights.
     """
-    given, calls = (study.images, study.training.dtype), {name: {} for name in Tables._fields}
-    sizes = study.images.side**2, *study.layers
-    for method, seed in product(
-        (*study.methods, *(f"{RANDOM}{scale}" for scale in study.scales)), study.seeds
-    ):
-        run, scale = (study.size, method, seed), method.removeprefix(RANDOM)
-        if scale != method:
-            whole, first = (
-                delayed(random_stack)(units, scale, given[1], seed) for units in (sizes, sizes[:2])
-            )
+    given = study.images, study.training.dtype
+    sizes = (study.images.side**2, *study.layers)
+    random = [f"{RANDOM}{scale}" for scale in study.scales]
+    calls: dict[str, dict[tuple[Any, ...], Call]] = {name: {} for name in Tables._fields}
+    for method, seed in product((*study.methods, *random), study.seeds):
+        run = study.size, method, seed
+        if method in random:
+            weights = method.removeprefix(RANDOM), study.training.dtype, seed
+            whole = delayed(random_stack)(sizes, *weights)
+            first = delayed(random_stack)(sizes[:2], *weights)
         else:
-            whole, first = (stack(study, method, seed)[layer] for layer in (-1, 0))
+            layers = stack(study, method, seed)
+            whole = layers[-1]
+            first = layers[0]
         tuned = delayed(fine_tuned)(whole, *given, seed, study.epochs, study.tuning_rate)
         calls["runs"][run] = tuned
         calls["probes"][run] = delayed(probes)(whole, *given)
         calls["likelihoods"][run] = delayed(likelihoods)(
             first, *given, seed, study.n_chains, study.n_temperatures
         )
-        if scale == method:
+        if method not in random:
             calls["mistakes"][run] = delayed(mistakes)(tuned, *given)
     return {name: (RUN, labeled) for name, labeled in calls.items()}
 
@@ -259,7 +266,9 @@ def _recorded(profile: str, *methods: str) -> Recorded:
     """Return what is recorded of a profile: all tables but mistakes, or these alone, of the methods
     given.
     """
-    study = PROFILES[profile].changed(methods=methods or None, scales=() if methods else None)
+    study = PROFILES[profile]
+    if methods:
+        study = study.changed(methods=methods, scales=())
 
     def planned() -> Plan:
         measured = plan(study.known())
@@ -270,7 +279,9 @@ def _recorded(profile: str, *methods: str) -> Recorded:
 
 
 RECORDED = {
-    **{name: _recorded(profile) for profile, name in ARCHIVE.items()},
+    "classification": _recorded("paper"),
+    "classification_controls": _recorded("controls"),
+    "classification_28x28": _recorded("paper-28x28"),
     "mistakes": _recorded("paper", ONE_EPOCH, "cd", "lea-mvd"),
     "mistakes_28x28": _recorded("paper-28x28", ONE_EPOCH, "cd"),
 }
@@ -291,15 +302,14 @@ def over_test_images(
     shares = []
     for name in (method, baseline):
         listed = wrong_images[wrong_images["method"] == name].assign(wrong=1.0)
-        wrong = (
-            listed.pivot(index="image", columns="seed", values="wrong")
-            .reindex(range(n_images))
-            .fillna(0.0)
-        )
+        wrong = listed.pivot(index="image", columns="seed", values="wrong")
+        wrong = wrong.reindex(range(n_images)).fillna(0.0)
         shares.append(wrong / wrong.to_numpy().mean())
     cells = (shares[0] - shares[1]).stack().rename("share").reset_index()
-    if cells["share"].nunique() < 2 or cells["seed"].nunique() < 2:
-        return 0.0 if cells["seed"].nunique() > 1 else np.nan
+    if cells["seed"].nunique() < 2:
+        return np.nan
+    if cells["share"].nunique() < 2:
+        return 0.0
     scatter = components(cells, "share", "image", "seed")
     return float(scatter["high"] - scatter["mean"])
 
@@ -318,8 +328,9 @@ def classify_better(
             effect = paired(errors[method], errors[baseline], upper=1)
             n_images = round(listed["method"].eq(baseline).sum() / errors[baseline].sum())
             half = over_test_images(listed, method, baseline, n_images)
-            low, high = effect.rank * np.exp(-half), effect.rank * np.exp(half)
-            effects[study] = effect._replace(rank_low=low, rank_high=high)
+            effects[study] = effect._replace(
+                rank_low=effect.rank * np.exp(-half), rank_high=effect.rank * np.exp(half)
+            )
     return effects
 
 
@@ -350,9 +361,11 @@ def plot_probes(table: pd.DataFrame) -> Figure:
     for ax, (_, rows) in zip(axes, table.groupby("study", sort=False), strict=True):
         for i, (method, points) in enumerate(rows.groupby("method", sort=False)):
             places = points["layer"] + 0.3 * (i / n_methods - 0.5)  # a little apart for each method
-            look = {"marker": "o", "markersize": 4, "linewidth": 1} | _look(str(method), table)
+            look = _look(str(method), table)
+            look["label"] = named(str(method))
+            mean = points["mean"]
             ax.errorbar(
-                places, points["mean"], error_bars(points), label=named(str(method)), **look
+                places, mean, error_bars(points), marker="o", markersize=4, linewidth=1, **look
             )
         layers = sorted(rows["layer"].unique())
         ax.set_xticks(layers, ["pixels", *(f"RBM {layer}" for layer in layers[1:])])
@@ -393,4 +406,5 @@ def _look(method: str, table: pd.DataFrame) -> dict[str, str]:
     if trainer_of(method) in COLORS:
         return method_look(method)
     random = [other for other in table["method"].unique() if trainer_of(other) not in COLORS]
-    return {"color": GRAY, "linestyle": ("-", "--", ":", "-.")[random.index(method) % 4]}
+    styles = ("-", "--", ":", "-.")
+    return {"color": GRAY, "linestyle": styles[random.index(method) % 4]}

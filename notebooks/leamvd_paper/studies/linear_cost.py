@@ -9,11 +9,13 @@ import ctypes
 import gc
 import time
 from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
@@ -29,7 +31,9 @@ from .words import named
 
 # ---- settings
 
-POPULATION_SIZE, SIGMA0 = 24, 0.1  # of all methods, which start at x = (1, ..., 1)
+# of all methods, which start at x = (1, ..., 1)
+POPULATION_SIZE = 24
+SIGMA0 = 0.1
 # drawn at once, or two rows of variables; more would take no less a time for each
 NORMALS = 50_000_000
 DTYPES = {"lea-mvd": ("float32", "float64"), "sep-cma-es": ("float64",), "cma-es": ("float64",)}
@@ -75,9 +79,8 @@ def tables(
     if profile == "recorded":
         results.refuse({"methods": methods, "sizes": sizes})
         return Tables(read_recorded("linear_cost", "optimizers").replace(RECORDED_AS), **others)
-    return Tables(
-        **results.tables(planned(profile, methods, sizes), folder, label="linear cost"), **others
-    )
+    plan = planned(profile, methods, sizes)
+    return Tables(**results.tables(plan, folder, label="linear cost"), **others)
 
 
 def summary(measured: Tables, **_: Any) -> pd.DataFrame:
@@ -98,21 +101,19 @@ def planned(
 ) -> Plan:
     """Return a measurement for each method, dtype and number of variables."""
     usual = results.profile(profile, SIZES)
-    methods = checks.several(
-        "methods", [*DTYPES] if methods is None else methods, at_least=1, different=True
-    )
+    if methods is None:
+        methods = [*DTYPES]
+    methods = checks.several("methods", methods, at_least=1, different=True)
     chosen = {checks.choice("methods", method, [*DTYPES]): usual[method] for method in methods}
     if sizes is not None:
         several = checks.several("sizes", sizes, at_least=1, different=True)
         asked = [checks.integer("sizes", n, at_least=1) for n in several]
         chosen = dict.fromkeys(chosen, asked)
-    keys = (
-        (method, n, dtype)
-        for method, numbers in chosen.items()
-        for dtype in DTYPES[method]
-        for n in numbers
-    )
-    return {"optimizers": (["method", "n", "dtype"], {key: delayed(measure)(*key) for key in keys})}
+    calls = {}
+    for method, numbers in chosen.items():
+        for dtype, n in product(DTYPES[method], numbers):
+            calls[method, n, dtype] = delayed(measure)(method, n, dtype)
+    return {"optimizers": (["method", "n", "dtype"], calls)}
 
 
 def measure(method: str, n: int, dtype: str) -> Result:
@@ -133,7 +134,8 @@ def measure(method: str, n: int, dtype: str) -> Result:
         begin(min(n, 1_000_000))  # compiles
         started.clear()
         peak = peak_bytes(begin)
-        numbers, rng = np.empty((draws, n), dtype), np.random.default_rng(0)
+        numbers = np.empty((draws, n), dtype)
+        rng = np.random.default_rng(0)
 
         def normals() -> float:
             start = time.perf_counter()
@@ -141,15 +143,18 @@ def measure(method: str, n: int, dtype: str) -> Result:
             return (time.perf_counter() - start) * POPULATION_SIZE / draws
 
         seconds = alternate({"generation": lambda: generation(started[0]), "normals": normals})
-    ends = {"generation_low": 0.25, "generation_seconds": 0.5, "generation_high": 0.75}
-    row = {name: np.quantile(seconds["generation"], q) for name, q in ends.items()} | {
+    low, median, high = np.quantile(seconds["generation"], [0.25, 0.5, 0.75])
+    row = {
+        "generation_low": low,
+        "generation_seconds": median,
+        "generation_high": high,
         "status": "ok",
         "threads": 1,
+        "normal_seconds": np.median(seconds["normals"]),
+        "peak_bytes": peak,
+        "population_bytes": POPULATION_SIZE * n * numbers.itemsize,
     }
-    row |= {"normal_seconds": np.median(seconds["normals"]), "peak_bytes": peak}
-    return Result(
-        pd.DataFrame([row | {"population_bytes": POPULATION_SIZE * n * numbers.itemsize}])
-    )
+    return Result(pd.DataFrame([row]))
 
 
 def optimizer(method: str, n: int, dtype: str) -> Any:
@@ -179,7 +184,9 @@ def generation(opt: Any) -> float:
     CMA-ES decomposes its matrix once in a period of generations: all of a period are run, and the
     mean is returned.
     """
-    period, done, seconds = 1, 0, 0.0
+    period = 1
+    done = 0
+    seconds = 0.0
     while done < period:
         start = time.perf_counter()
         X = opt.ask()
@@ -190,7 +197,9 @@ def generation(opt: Any) -> float:
         told = time.perf_counter()
         opt.tell(X, F)
         seconds += time.perf_counter() - told + asked - start
-        period, done = opt.decomposition_gap if isinstance(opt, CMAES) else 1, done + 1
+        done += 1
+        if isinstance(opt, CMAES):
+            period = opt.decomposition_gap
     return seconds / period
 
 
@@ -201,7 +210,10 @@ def alternate(works: Mapping[str, Callable[[], float]], rounds: int = 7) -> dict
     A first call tells how often a work is repeated to fill ten milliseconds of each round, of which
     the mean is taken.
     """
-    calls = {name: max(1, int(np.ceil(0.01 / max(work(), 1e-9)))) for name, work in works.items()}
+    calls = {}
+    for name, work in works.items():
+        first = max(work(), 1e-9)
+        calls[name] = max(1, int(np.ceil(0.01 / first)))
     seconds = {name: np.empty(rounds) for name in works}
     for i in range(rounds):
         for name, work in works.items():
@@ -222,7 +234,8 @@ def peak_bytes(work: Callable[[], object]) -> float:
         work()
         return np.nan
     work()
-    return peak if (peak := _memory("VmHWM") - before) > 0 else np.nan
+    peak = _memory("VmHWM") - before
+    return peak if peak > 0 else np.nan
 
 
 def _memory(name: str) -> float:
@@ -248,16 +261,16 @@ def slopes(
     A slope of 1 is linear, of 2 quadratic. With fewer than `at_least` variables, what a call costs
     at any size tells.
     """
-    rows, fitted = costs(optimizers[optimizers["n"] >= at_least]), []
+    rows = costs(optimizers[optimizers["n"] >= at_least])
     if last_decade:
         rows = rows[10 * rows["n"] >= rows.groupby("label")["n"].transform("max")]
+    found = []
     for (method, dtype), line in rows.groupby(["method", "dtype"], sort=False):
-        if line["n"].nunique() > 1:
-            fits = [
-                np.polyfit(np.log(line["n"]), np.log(line[cost]), 1)[0] for cost in COSTS.values()
-            ]
-            fitted.append((method, dtype, len(line), line["n"].min(), line["n"].max(), *fits))
-    return pd.DataFrame(fitted, columns=["method", "dtype", "sizes", "from n", "to n", *COSTS])
+        n = line["n"]
+        if n.nunique() > 1:
+            fits = [np.polyfit(np.log(n), np.log(line[cost]), 1)[0] for cost in COSTS.values()]
+            found.append((method, dtype, len(line), n.min(), n.max(), *fits))
+    return pd.DataFrame(found, columns=["method", "dtype", "sizes", "from n", "to n", *COSTS])
 
 
 def relative(optimizers: pd.DataFrame) -> pd.DataFrame:
@@ -273,7 +286,9 @@ def relative(optimizers: pd.DataFrame) -> pd.DataFrame:
     rows["memory"] = rows["peak_bytes"] / rows["population_bytes"]
     ours = rows.loc[rows["method"] == "lea-mvd", ["dtype", "n", *COSTS.values()]]
     both = rows.merge(ours, how="left", on=["dtype", "n"], suffixes=("", "_own"))
-    return both.assign(**{name: both[cost] / both[f"{cost}_own"] for name, cost in BESIDE.items()})
+    for name, cost in BESIDE.items():
+        both[name] = both[cost] / both[f"{cost}_own"]
+    return both
 
 
 def at_ends(table: pd.DataFrame) -> pd.DataFrame:
@@ -289,6 +304,20 @@ def at_ends(table: pd.DataFrame) -> pd.DataFrame:
 # ---- figures
 
 
+def _draw_growth(ax: Axes, lines: pd.DataFrame, cost: str) -> None:
+    """Draw a cost against n; methods other than the paper's are thin and gray."""
+    for (method, dtype), line in lines.groupby(["method", "dtype"]):
+        look = {"color": "0.6", "label": "others", "linewidth": 0.8, "ms": 3}
+        if method in COLORS:
+            look = {"color": COLORS[method], "label": named(method), "linewidth": 1.8, "ms": 5}
+            look["zorder"] = 3
+        look["mfc"] = look["color"] if dtype == "float32" else "white"
+        bars = None
+        if cost == COSTS["time"]:
+            bars = line[["generation_low", "generation_high"]].sub(line[cost], axis=0).abs().T
+        ax.errorbar(line["n"], line[cost], bars, fmt="-o", **look)
+
+
 @styled
 def plot_growth(optimizers: pd.DataFrame) -> Figure:
     """Plot time and memory of a generation against n, a line for each method and dtype.
@@ -298,44 +327,24 @@ def plot_growth(optimizers: pd.DataFrame) -> Figure:
     """
     figure, ((time,), (memory,)) = panels(2, 1, height=7.4)
     lines = costs(optimizers).sort_values("n")
-    for ax, cost, words in zip(
-        (time, memory), COSTS.values(), ("time, seconds", "memory, bytes"), strict=True
-    ):
-        for (method, dtype), line in lines.groupby(["method", "dtype"]):
-            bars = (
-                line[["generation_low", "generation_high"]].sub(line[cost], axis=0).abs().T
-                if ax is time
-                else None
-            )
-            look = (
-                {"linewidth": 1.8, "ms": 5, "zorder": 3}
-                if method in COLORS
-                else {"linewidth": 0.8, "ms": 3}
-            )
-            color = COLORS.get(method, "0.6")
-            face = color if dtype == "float32" else "white"
-            label = named(method) if method in COLORS else "others"
-            ax.errorbar(
-                line["n"], line[cost], bars, fmt="-o", color=color, mfc=face, label=label, **look
-            )
-        ax.set(
-            xscale="log",
-            yscale="log",
-            xlabel="variables $n$",
-            ylabel=words,
-            adjustable="datalim",
-            aspect="equal",
-        )
+    _draw_growth(time, lines, COSTS["time"])
+    _draw_growth(memory, lines, COSTS["memory"])
+    time.set_ylabel("time, seconds")
+    memory.set_ylabel("memory, bytes")
+    for ax in (time, memory):
+        ax.set(xscale="log", yscale="log", xlabel="variables $n$")
+        ax.set(adjustable="datalim", aspect="equal")
         for axis in (ax.xaxis, ax.yaxis):
             axis.set_major_locator(LogLocator(numticks=20))
             axis.set_minor_locator(NullLocator())
-    full, color = optimizers[optimizers["method"] == "cma-es"].sort_values("n"), COLORS["cma-es"]
-    for refused in full.loc[full["status"].str.startswith("refused"), "n"].head(1):
+    full = optimizers[optimizers["method"] == "cma-es"].sort_values("n")
+    color = COLORS["cma-es"]
+    for n in full.loc[full["status"].str.startswith("refused"), "n"].head(1):
         last = full[full["status"] == "ok"].iloc[-1]
-        there = refused, last["peak_bytes"] * (refused / last["n"]) ** 2
-        memory.plot(*zip(last[["n", "peak_bytes"]], there, strict=True), ":", color=color)
-        memory.plot(*there, "x", color=color, markersize=9, markeredgewidth=2.5)
-        memory.annotate("refused", there, (8, -3), textcoords="offset points", color=color)
+        peak = last["peak_bytes"] * (n / last["n"]) ** 2
+        memory.plot([last["n"], n], [last["peak_bytes"], peak], ":", color=color)
+        memory.plot(n, peak, "x", color=color, markersize=9, markeredgewidth=2.5)
+        memory.annotate("refused", (n, peak), (8, -3), textcoords="offset points", color=color)
     legend(figure, ncols=2)
     return figure
 
@@ -347,25 +356,25 @@ def plot_ratios(ends: pd.DataFrame) -> Figure:
     """
     sizes = sorted(ends["n"].unique(), reverse=True)
     labels = ends[ends["n"] == sizes[0]].sort_values("time")["label"].tolist()
-    figure, (axes,) = panels(1, 2, height=1.7 + 0.27 * len(labels), sharey=True)
-    for ax, cost, n in [(axes[0], "time", n) for n in sizes] + [(axes[1], "memory", sizes[0])]:
-        for label, row in ends[ends["n"] == n].groupby("label"):
-            look = {
-                "color": COLORS.get(row["method"].item(), "0.6"),
-                "fillstyle": "full" if n == sizes[0] else "none",
-            }
-            bars = error_bars(row, "time") if cost == "time" else None
-            ax.errorbar(row[cost], [labels.index(label)], xerr=bars, fmt="o", markersize=5, **look)
-    for ax, cost, unit in zip(
-        axes, COSTS, ("NumPy's normal samples", "the population"), strict=True
-    ):
-        ax.axvline(1.0, color="black", linewidth=0.8)
-        ax.set(xmargin=0.1, xlabel=f"{cost} /\n{unit}", title=cost)
-        log_scale(ax, "x")
-    axes[0].set_yticks(range(len(labels)), [label.replace(" (", "\n(") for label in labels])
-    axes[0].invert_yaxis()
+    figure, ((time, memory),) = panels(1, 2, height=1.7 + 0.27 * len(labels), sharey=True)
     for n, style in zip(sizes, ("full", "none"), strict=False):
-        axes[0].plot([], [], "o", color="black", fillstyle=style, label=f"n = {n:,}")
+        for label, row in ends[ends["n"] == n].groupby("label"):
+            look = {"fmt": "o", "markersize": 5, "fillstyle": style}
+            look["color"] = COLORS.get(row["method"].item(), "0.6")
+            place = [labels.index(label)]
+            time.errorbar(row["time"], place, xerr=error_bars(row, "time"), **look)
+            if n == sizes[0]:
+                memory.errorbar(row["memory"], place, **look)
+    time.set(xlabel="time /\nNumPy's normal samples", title="time")
+    memory.set(xlabel="memory /\nthe population", title="memory")
+    for ax in (time, memory):
+        ax.axvline(1.0, color="black", linewidth=0.8)
+        ax.margins(x=0.1)
+        log_scale(ax, "x")
+    time.set_yticks(range(len(labels)), [label.replace(" (", "\n(") for label in labels])
+    time.invert_yaxis()
+    for n, style in zip(sizes, ("full", "none"), strict=False):
+        time.plot([], [], "o", color="black", fillstyle=style, label=f"n = {n:,}")
     legend(figure, ncols=2)
     return figure
 
@@ -376,31 +385,20 @@ def plot_split(split: pd.DataFrame) -> Figure:
     experiments.
     """
     figure, ((ax,),) = panels(1, 1, height=1.2 + 0.42 * len(split))
-    percent = (
-        100 * split["optimizer_seconds"] / (split["optimizer_seconds"] + split["objective_seconds"])
-    )
+    own = split["optimizer_seconds"]
+    others = split["objective_seconds"]
     places = np.arange(len(split))
-    ax.hlines(places, split["optimizer_seconds"], split["objective_seconds"], color="0.8", zorder=1)
+    ax.hlines(places, own, others, color="0.8", zorder=1)
     for name, color in {"optimizer": COLORS["lea-mvd"], "objective": "0.3"}.items():
         bars = split.rename(columns={f"{name}_{end}": end for end in ("low", "seconds", "high")})
-        ax.errorbar(
-            bars["seconds"],
-            places,
-            xerr=error_bars(bars, "seconds"),
-            fmt="o",
-            color=color,
-            label=name,
-        )
-    for at, share in zip(
-        zip(split["optimizer_seconds"], places, strict=True), percent, strict=True
-    ):
-        ax.annotate(
-            f"{share:.2g} %", at, (-8, 0), textcoords="offset points", ha="right", va="center"
-        )
+        lengths = error_bars(bars, "seconds")
+        ax.errorbar(bars["seconds"], places, xerr=lengths, fmt="o", color=color, label=name)
+    right = {"ha": "right", "va": "center", "textcoords": "offset points"}
+    for at, place, share in zip(own, places, 100 * own / (own + others), strict=True):
+        ax.annotate(f"{share:.2g} %", (at, place), (-8, 0), **right)
     names = split["section"].map(named) + ", RBM " + split["layer"].astype(str)
     ax.set_yticks(places, names + "\nn = " + split["n"].map("{:,}".format))
-    ax.set(
-        xscale="log", xlabel="seconds of a generation", xmargin=0.25, ylim=(len(split) - 0.4, -0.6)
-    )
+    ax.set(xscale="log", xlabel="seconds of a generation", xmargin=0.25)
+    ax.set_ylim(len(split) - 0.4, -0.6)
     legend(figure)
     return figure
