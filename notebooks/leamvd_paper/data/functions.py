@@ -182,6 +182,6 @@ def in_unit_cube(name: str, optimum: Array) -> tuple[Objective, Objective]:
         return value(side * (U - optimum))
 
     def slope(U: Array) -> Array:
-        return side * gradient(side * (U - optimum))
+        return np.asarray(side * gradient(side * (U - optimum)))
 
     return moved, slope

@@ -360,7 +360,7 @@ def _read_gray(path: Path, side: int) -> tuple[NDArray[np.uint8], str]:
 
 def _read_npz(path: Path) -> _Source:
     types = ["uint8", "bool", "float16", "float32", "float64"]  # then that of training images
-    side = None
+    side: int | None = None
     parts = []
     with _reading(path):
         content = path.read_bytes()

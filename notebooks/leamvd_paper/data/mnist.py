@@ -77,7 +77,7 @@ def fetch_mnist(source: str | Path | None = None, *, progress: bool = True) -> P
     import pooch
 
     cache = Path(pooch.os_cache("leamvd")) / "mnist"
-    mirrors = (str(source).rstrip("/") + "/",) if address else MIRRORS
+    mirrors: Iterable[str] = (str(source).rstrip("/") + "/",) if address else MIRRORS
     for name in MNIST_SHA256:
         _download(name, cache, mirrors, progress)
     return cache
