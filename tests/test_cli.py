@@ -82,6 +82,7 @@ def test_sections_and_their_parameters_are_listed() -> None:
     (layers,) = (line.split() for line in shown.splitlines() if line.startswith("  layers "))
     assert layers[2:4] == ["20,20,40", "30,30,120"]
     assert "the notebook has profile=recorded; `leamvd reproduce` takes quick" in shown
+    assert "processor hours" in run("list", "explanation").output, "some of it has no table of runs"
     ((_, _, quick, paper, *_),) = (
         line.split() for line in shown.splitlines() if line.startswith("  methods ")
     )

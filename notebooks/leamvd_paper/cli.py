@@ -92,15 +92,17 @@ def _hours(section: Section) -> Iterator[tuple[str, float]]:
     """Yield the hours behind each recorded table whose rows have the seconds that a run has taken
     so far.
     """
-    from leamvd_paper.studies.results import read_recorded
+    from leamvd_paper.studies.results import provenance, read_recorded
 
     for module in map(import_module, section.modules):
         for name in getattr(module, "RECORDED", {}):
-            with contextlib.suppress(StopIteration):  # of what has no table of runs
-                rows = read_recorded(name)
-                if "seconds" in rows:
-                    by = {"inputs", "layer", "method", "seed", "study"} & {*rows}
-                    yield name, rows.groupby([*by])["seconds"].max().sum() / 3600
+            files = provenance(name)["sha256"]
+            if not any(file.startswith("runs.") for file in files):
+                continue
+            rows = read_recorded(name)
+            if "seconds" in rows:
+                by = {"inputs", "layer", "method", "seed", "study"} & {*rows}
+                yield name, rows.groupby([*by])["seconds"].max().sum() / 3600
 
 
 class _Folder(click.Path):
