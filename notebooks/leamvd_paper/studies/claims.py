@@ -11,12 +11,13 @@ what each correction changes, is history: it is recorded as "verdicts", and noth
 """
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from leamvd._support import checks
@@ -78,9 +79,8 @@ VIEWS = {
 """The inputs, the measure and the method that stands for LEA-MVD in each view."""
 
 EQUAL = "cma-es:n_gen=42"  # CMA-ES with 1,008 evaluations; LEA-MVD makes 1,004
-NAMES = {method: named(method) for method in ("cd", "lea-mvd", "lea-mvd:printed", "cma-es")} | {
-    EQUAL: "CMA-ES"
-}
+NAMES = {method: named(method) for method in ("cd", "lea-mvd", "lea-mvd:printed", "cma-es")}
+NAMES[EQUAL] = "CMA-ES"
 
 ABLATED = {
     "without P": "path=off",
@@ -155,19 +155,16 @@ def tables(profile: str = "recorded") -> Tables:
     then, and are among the controls.
     """
     results.profile(profile, PROFILES)
-    parts = (
-        [read_recorded(f"{name}{end}") for end in ("", "_controls")]
-        for name in ("mnist_7x7", "mnist_28x28")
-    )
-    small, large = (pd.concat(rows, ignore_index=True) for rows in parts)
-    first = small.query("method == 'cma-es' and inputs == 'shared' and iteration <= 42").assign(
-        method=EQUAL
-    )
-    tuned, escapes = classification.tables(), minima.tables()
+    small = read_recorded("mnist_7x7")
+    first = small.query("method == 'cma-es' and inputs == 'shared' and iteration <= 42")
+    small_runs = [small, read_recorded("mnist_7x7_controls"), first.assign(method=EQUAL)]
+    large_runs = [read_recorded("mnist_28x28"), read_recorded("mnist_28x28_controls")]
+    tuned = classification.tables()
+    escapes = minima.tables()
     return Tables(
         linear_cost=read_recorded("linear_cost", "optimizers"),
-        mnist_7x7=pd.concat([small, first], ignore_index=True),
-        mnist_28x28=large,
+        mnist_7x7=pd.concat(small_runs, ignore_index=True),
+        mnist_28x28=pd.concat(large_runs, ignore_index=True),
         readings=read_recorded("readings"),
         classification=tuned.runs,
         mistakes=tuned.mistakes,
@@ -199,9 +196,8 @@ class Errors(NamedTuple):
     @classmethod
     def of(cls, pixels: str, table: pd.DataFrame) -> "Errors":
         """Return the errors of a table of runs."""
-        return cls(
-            pixels, table.set_index(["inputs", "layer", "method", "iteration", "seed"]).sort_index()
-        )
+        by = ["inputs", "layer", "method", "iteration", "seed"]
+        return cls(pixels, table.set_index(by).sort_index())
 
     def ends(self, inputs: str, layer: int, method: str) -> pd.DataFrame:
         """Return the last rows of a group of runs, by seed."""
@@ -219,30 +215,24 @@ def grows(
 
     No runs are behind a slope that could scatter, so it has neither an interval nor a p.
     """
-    lines = slopes(optimizers.replace(RECORDED_AS), at_least, last_decade=True).query(
-        "method == @method"
-    )
+    lines = slopes(optimizers.replace(RECORDED_AS), at_least, last_decade=True)
+    lines = lines[lines["method"] == method]
+    says = "grows like n to the power {}"
     for cost, line in product(of, lines.to_dict("records")):
         slope = Effect(
             line[cost], np.nan, np.nan, *bounds, "slope", line["sizes"], "least squares", np.nan
         )
-        yield Part(
-            f"{cost}, {line['dtype']}",
-            NAMES[method],
-            NOTHING,
-            "grows like n to the power {}",
-            slope,
-        )
+        yield Part(f"{cost}, {line['dtype']}", NAMES[method], NOTHING, says, slope)
 
 
 def ends_lower(study: Errors, view: str, layer: int, method: str, baseline: str) -> Part:
     """Test whether a method ends below another one of the same seed."""
     inputs, measure, _ = VIEWS[view]
-    a, b = (study.ends(inputs, layer, name)[measure] for name in (method, baseline))
+    ours = study.ends(inputs, layer, method)[measure]
+    theirs = study.ends(inputs, layer, baseline)[measure]
+    where = f"{study.pixels}, RBM {layer}"
     says = f"{NAMES[method]} ends at {{}} times the error of {NAMES[baseline]}"
-    return Part(
-        f"{study.pixels}, RBM {layer}", NAMES[method], NAMES[baseline], says, paired(a, b, upper=1)
-    )
+    return Part(where, NAMES[method], NAMES[baseline], says, paired(ours, theirs, upper=1))
 
 
 def stays(study: Errors, layer: int, method: str, since: int, percent: float) -> Part:
@@ -268,12 +258,12 @@ def has_converged(study: Errors, layer: int, percent: float) -> Part:
 
 def ends_as_printed(study: Errors, layer: int, method: str, **bounds: float) -> Part:
     """Test whether the error of 10,000 images over the printed number is within bounds."""
-    end, number = study.ends("own", layer, method), PRINTED[trainer_of(method), layer]
+    end = study.ends("own", layer, method)
+    number = PRINTED[trainer_of(method), layer]
     effect = paired(1e4 * end["mean_field"] / end["n_images"], number, **bounds)
-    says = f"{NAMES[method]} ends at {{}} times the printed {number:,.0f}"
-    return Part(
-        f"{study.pixels}, RBM {layer}", NAMES[method], f"the printed {number:,.0f}", says, effect
-    )
+    baseline = f"the printed {number:,.0f}"
+    says = f"{NAMES[method]} ends at {{}} times {baseline}"
+    return Part(f"{study.pixels}, RBM {layer}", NAMES[method], baseline, says, effect)
 
 
 def compares_sizes(
@@ -282,19 +272,16 @@ def compares_sizes(
     """Test how many times as large the error per "image" or visible "unit" is
     in the second study.
     """
-    ends = (study.ends("own", layer, method) for study in (large, small))
-    a, b = (
-        end["mean_field"] / end["n_images"] / (end["n_visible"] if per == "unit" else 1)
-        for end in ends
-    )
+    errors = []
+    for study in (large, small):
+        end = study.ends("own", layer, method)
+        error = end["mean_field"] / end["n_images"]
+        if per == "unit":
+            error /= end["n_visible"]
+        errors.append(error)
+    where = f"RBM {layer}, 28×28 / 7×7, per {per}"
     says = f"the error of {NAMES[method]} is {{}} times as large"
-    return Part(
-        f"RBM {layer}, 28×28 / 7×7, per {per}",
-        NAMES[method],
-        NOTHING,
-        says,
-        unpaired(a, b, **bounds),
-    )
+    return Part(where, NAMES[method], NOTHING, says, unpaired(*errors, **bounds))
 
 
 def no_setting_ends_lower(
@@ -305,17 +292,14 @@ def no_setting_ends_lower(
 
     It is the test with the largest p: where that is met, all are.
     """
-    tests = {}
+    tests = []
     for layer, given in product((1, 2, 3), settings):
-        default, other = (
-            readings.ends("shared", layer, name) for name in ("lea-mvd", f"lea-mvd:{given}")
-        )
-        tests[layer, given] = paired(
-            default["mean_field"], other["mean_field"], upper=1 + percent / 100
-        )
-    (layer, given), effect = max(tests.items(), key=lambda test: test[1].p)
-    says = f"LEA-MVD ends at {{}} times its error with: {named(given)}"
-    return Part(f"RBM {layer}, {name}", "LEA-MVD", given, says, effect)
+        default = readings.ends("shared", layer, "lea-mvd")["mean_field"]
+        other = readings.ends("shared", layer, f"lea-mvd:{given}")["mean_field"]
+        effect = paired(default, other, upper=1 + percent / 100)
+        says = f"LEA-MVD ends at {{}} times its error with: {named(given)}"
+        tests.append(Part(f"RBM {layer}, {name}", "LEA-MVD", given, says, effect))
+    return max(tests, key=lambda test: test.effect.p)
 
 
 # ---- what decides
@@ -327,24 +311,27 @@ def registered_claims(measured: Tables, margins: Margins) -> Judged:
     """Yield the parts of the claims that the rules before the runs judge too; their tests are a
     family.
     """
-    small, large = (
-        Errors.of("7×7 pixels", measured.mnist_7x7),
-        Errors.of("28×28 pixels", measured.mnist_28x28),
-    )
+    small = Errors.of("7×7 pixels", measured.mnist_7x7)
+    large = Errors.of("28×28 pixels", measured.mnist_28x28)
     readings = Errors.of("7×7 pixels", measured.readings)
     within = {"lower": 1 / margins.factor, "upper": margins.factor}
-    ours, layers = {view: method for view, (_, _, method) in VIEWS.items()}, (1, 2, 3)
+    ours = {"as printed": "lea-mvd:printed", "conclusion": "lea-mvd"}
+    layers = (1, 2, 3)
+
     for part in grows(measured.linear_cost, "lea-mvd", COSTS, 10_000, margins.linear):
         yield "C1", "both", part
     for part in grows(measured.linear_cost, "cma-es", ["memory"], 1_000, margins.quadratic):
         yield "C2", "both", part
+
     for view, method in (("both", EQUAL), *ours.items()):
         yield "C3", view, stays(small, 1, method, 0, margins.unchanged)
-    for view, layer in product(VIEWS, layers[1:]):
-        for method in (EQUAL, ours[view]):
-            yield "C4", view, ends_lower(small, view, layer, method, "cd")
-    for view, layer, baseline in product(VIEWS, layers[1:], (EQUAL, "cd")):
-        yield "C5", view, ends_lower(small, view, layer, ours[view], baseline)
+    for (view, method), layer in product(ours.items(), (2, 3)):
+        yield "C4", view, ends_lower(small, view, layer, EQUAL, "cd")
+        yield "C4", view, ends_lower(small, view, layer, method, "cd")
+    for (view, method), layer in product(ours.items(), (2, 3)):
+        yield "C5", view, ends_lower(small, view, layer, method, EQUAL)
+        yield "C5", view, ends_lower(small, view, layer, method, "cd")
+
     for view, method in (("both", "cd"), *ours.items()):
         yield "C6", view, stays(large, 1, method, 1, margins.little)
     for method in ("cd", "lea-mvd:printed"):
@@ -353,6 +340,7 @@ def registered_claims(measured: Tables, margins: Margins) -> Judged:
     yield "C8", "as printed", ends_as_printed(large, 3, "lea-mvd:printed", **within)
     yield "C8", "as printed", stays(large, 3, "cd", 1, margins.little)
     yield "C8", "conclusion", ends_lower(large, "conclusion", 3, "lea-mvd", "cd")
+
     for layer in layers:
         for method in ("cd", "lea-mvd:printed"):
             yield "C9", "as printed", compares_sizes(small, large, layer, method, "image", lower=1)
@@ -364,9 +352,8 @@ def registered_claims(measured: Tables, margins: Margins) -> Judged:
         yield "C11", "both", no_setting_ends_lower(readings, name, [setting])
     yield "C12", "both", no_setting_ends_lower(readings, "exponent 1.5", EXPONENTS, margins.behind)
     yield "C12", "both", no_setting_ends_lower(readings, "no tuning", TUNED, margins.behind)
-    for study, effect in classification.classify_better(
-        measured.classification, measured.mistakes
-    ).items():
+    classified = classification.classify_better(measured.classification, measured.mistakes)
+    for study, effect in classified.items():
         where = f"classifier, {study.removeprefix('mnist-').replace('x', '×')} pixels"
         says = f"after LEA-MVD {{}} times as many images are wrong as after {NAMES['cd']}"
         yield "C15", "both", Part(where, "LEA-MVD", NAMES["cd"], says, effect)
@@ -376,14 +363,10 @@ def later_claims(measured: Tables) -> Judged:
     """Yield the parts of the claims that had no test before the runs; their tests are another
     family.
     """
-    for where, effect in minima.most_escape(
-        minima.Tables(measured.local_minima, measured.trained_minima)
-    ).items():
-        yield (
-            "C13",
-            "both",
-            Part(where, "LEA-MVD", NOTHING, "the share of searches that escape is {}", effect),
-        )
+    searches = minima.Tables(measured.local_minima, measured.trained_minima)
+    for where, effect in minima.most_escape(searches).items():
+        says = "the share of searches that escape is {}"
+        yield "C13", "both", Part(where, "LEA-MVD", NOTHING, says, effect)
     for where, effect in architectures.learns(measured.architectures).items():
         says = "{} times as many images are wrong as at the start"
         yield "C14", "both", Part(where, "LEA-MVD", "its start", says, effect)
@@ -395,8 +378,9 @@ def evidence(measured: Tables, margins: Margins = Margins()) -> pd.DataFrame:
 
     `p` is corrected by Holm's method over the family of the claim's tests.
     """
-    families = registered_claims(measured, margins), later_claims(measured)
-    rows = pd.concat([judged([*parts], margins.level) for parts in families], ignore_index=True)
+    registered = judged([*registered_claims(measured, margins)], margins.level)
+    later = judged([*later_claims(measured)], margins.level)
+    rows = pd.concat([registered, later])
     return rows.sort_values(
         "claim", key=lambda claims: claims.str[1:].astype(int), kind="stable", ignore_index=True
     )
@@ -411,33 +395,38 @@ def judged(parts: list[tuple[str, str, Part]], level: float) -> pd.DataFrame:
     to the test.
     """
     names = ["claim", "view", *Part._fields[:-1], *Effect._fields]
-    rows = pd.DataFrame(
-        [(claim, view, *part[:-1], *part.effect) for claim, view, part in parts], columns=names
-    )
-    # C4 and C5 share tests
-    slope, same = rows["unit"] == "slope", ["view", "where", "method", "baseline", "test"]
+    table = []
+    for claim, view, part in parts:
+        table.append((claim, view, *part[:-1], *part.effect))
+    rows = pd.DataFrame(table, columns=names)
+    slope = rows["unit"] == "slope"
+    same = ["view", "where", "method", "baseline", "test"]  # C4 and C5 share tests
     p = rows[~slope].drop_duplicates(same).set_index(same)["p"]
-    corrected = {"p": holm(p.to_numpy()), "level": level / (len(p) - p.rank(method="first") + 1)}
-    rows = rows.drop(columns="p").join(pd.DataFrame(corrected, p.index), on=same)
-    effects = [part.effect for *_, part in parts]
-    powers = [
-        power(e, at, SMALLEST) if e.error > 0 else np.nan
-        for e, at in zip(effects, rows["level"], strict=True)
-    ]
+    corrected = pd.DataFrame({"p": holm(p.to_numpy())}, p.index)
+    corrected["level"] = level / (len(p) - p.rank(method="first") + 1)
+    rows = rows.drop(columns="p").join(corrected, on=same)
+    rows["power"] = np.nan
+    for at in rows.index[rows["error"] > 0]:
+        rows.loc[at, "power"] = power(parts[at][2].effect, rows.loc[at, "level"], SMALLEST)
     rows = by_ranks(rows)
-    met = rows["effect"].between(rows["lower"], rows["upper"]).where(slope, rows["p"] < level)
-    # such runs could not be enough
-    few = rows["effect"].isna().where(slope, 0.5 ** rows["runs"] * len(p) >= level)
+    rows["met"] = _met(rows, level, len(p))
+    moved = (rows["effect"] != 0) | (rows["error"] != 0)
+    return rows.loc[moved, [*names[: names.index("p") + 1], "met"]]
+
+
+def _met(rows: pd.DataFrame, level: float, n_tests: int) -> pd.Series:
+    """Return which parts of a family are met: what is further down decides before what is above."""
+    slope = rows["unit"] == "slope"
     contradicted = (rows["low"] > rows["upper"]) | (rows["high"] < rows["lower"])
-    untold = (
-        (rows["error"] > 0)
-        & ~contradicted
-        & (holds_bound(rows) | (pd.Series(powers, rows.index) < 0.5))
-    )
-    rows["met"] = np.select([few, met, untold], ["too few runs", "yes", "undecided"], "no")
-    return rows.loc[
-        (rows["effect"] != 0) | (rows["error"] != 0), [*names[: names.index("p") + 1], "met"]
-    ]
+    hardly_shown = holds_bound(rows) | (rows["power"] < 0.5)
+    within = rows["effect"].between(rows["lower"], rows["upper"])
+    # such runs could not be enough
+    few = rows["effect"].isna().where(slope, 0.5 ** rows["runs"] * n_tests >= level)
+    met = pd.Series("no", rows.index)
+    met[(rows["error"] > 0) & ~contradicted & hardly_shown] = "undecided"
+    met[within.where(slope, rows["p"] < level)] = "yes"
+    met[few] = "too few runs"
+    return met
 
 
 def by_one_update(margins: Margins = Margins()) -> pd.DataFrame:
@@ -447,42 +436,46 @@ def by_one_update(margins: Margins = Margins()) -> pd.DataFrame:
     A part counts where its effect lies within its bounds: three runs at 28x28 pixels decide no
     test. CMA-ES is its separable form.
     """
-    by, rows = ["final_momentum", "learning_rate"], []
-    studies = (read_recorded(f"one_update_{size}") for size in ("7x7", "28x28"))
-    small, large = (
-        dict([*runs.replace({"method": {f"sep-{EQUAL}": EQUAL}}).groupby(by)]) for runs in studies
-    )
-    for momentum, rate in small:
-        runs = {"mnist_7x7": small[momentum, rate], "mnist_28x28": large[momentum, rate]}
-        parts = [*registered_claims(tables()._replace(**runs), margins)]
+    by = ["final_momentum", "learning_rate"]
+    equal = {"method": {f"sep-{EQUAL}": EQUAL}}
+    small = read_recorded("one_update_7x7").replace(equal)
+    large = dict([*read_recorded("one_update_28x28").replace(equal).groupby(by)])
+    others = tables()
+    rows = []
+    for (momentum, rate), runs in small.groupby(by):
+        measured = others._replace(mnist_7x7=runs, mnist_28x28=large[momentum, rate])
+        parts = [*registered_claims(measured, margins)]
         for claim, view in product([*CLAIMS][2:10], VIEWS):
-            effects = [
-                part.effect
-                for name, seen, part in parts
-                if name == claim and seen in (view, "both")
-            ]
-            answer = _counted(effect.lower <= effect.effect <= effect.upper for effect in effects)
-            rows.append((claim, view, f"rate {rate}, momentum {momentum}", answer))
+            met = []
+            for name, seen, part in parts:
+                if name == claim and seen in (view, "both"):
+                    met.append(part.effect.lower <= part.effect.effect <= part.effect.upper)
+            rows.append((claim, view, f"rate {rate}, momentum {momentum}", _counted(met)))
     return pd.DataFrame(rows, columns=["claim", "view", "setting", "answer"])
 
 
 def bounded(rows: pd.DataFrame) -> pd.DataFrame:
     """Return rows of `evidence` with their bounds, and what they are about, in words."""
-    ends = rows["lower"].map("{:g}".format), rows["upper"].map("{:g}".format)
-    words = (
-        [np.isneginf(rows["lower"]), np.isposinf(rows["upper"])],
-        ["below " + ends[1], "above " + ends[0]],
-    )
-    others = rows["baseline"].map(lambda name: "" if name == NOTHING else f" / {named(name)}")
-    part = rows["where"] + ", " + rows["method"] + others
-    return rows.assign(part=part, bounds=np.select(*words, ends[0] + " to " + ends[1]))
+    parts = []
+    bounds = []
+    for row in rows.itertuples():
+        part = f"{row.where}, {row.method}"
+        if row.baseline != NOTHING:
+            part += f" / {named(row.baseline)}"
+        parts.append(part)
+        if np.isneginf(row.lower):
+            bounds.append(f"below {row.upper:g}")
+        elif np.isposinf(row.upper):
+            bounds.append(f"above {row.lower:g}")
+        else:
+            bounds.append(f"{row.lower:g} to {row.upper:g}")
+    return rows.assign(part=parts, bounds=bounds)
 
 
 def holds_bound(rows: pd.DataFrame) -> pd.Series:
     """Return which parts have an interval that holds a bound: more runs could decide these."""
-    lower, upper = (
-        rows["low"].le(rows[bound]) & rows["high"].ge(rows[bound]) for bound in ("lower", "upper")
-    )
+    lower = rows["lower"].between(rows["low"], rows["high"])
+    upper = rows["upper"].between(rows["low"], rows["high"])
     return lower | upper
 
 
@@ -495,10 +488,15 @@ def answers(rows: pd.DataFrame) -> pd.DataFrame:
     """
     table = {}
     for claim, words in CLAIMS.items():
-        views = [
-            rows[(rows["claim"] == claim) & rows["view"].isin([view, "both"])] for view in VIEWS
+        parts = rows[rows["claim"] == claim]
+        printed = parts[parts["view"] != "conclusion"]
+        conclusion = parts[parts["view"] != "as printed"]
+        table[claim] = [
+            words,
+            answer(printed["met"]),
+            answer(conclusion["met"]),
+            _furthest(printed),
         ]
-        table[claim] = [words, *(answer(judged["met"]) for judged in views), _furthest(views[0])]
     columns = ["in the paper's words", *VIEWS, "furthest from the claim, as printed"]
     return pd.DataFrame.from_dict(table, orient="index", columns=columns).rename_axis("claim")
 
@@ -509,30 +507,31 @@ def answer(met: pd.Series) -> str:
     """
     if met.eq("too few runs").any():
         return "not testable"
-    least, most = map(_counted, (met.eq("yes"), met.isin(["yes", "undecided"])))
+    least = _counted(met.eq("yes"))
+    most = _counted(met.isin(["yes", "undecided"]))
     return least if least == most else "undecided"
 
 
-def _counted(met: Iterable[bool]) -> str:
-    counted = [*met]
-    return "reproduced" if all(counted) else "partly" if any(counted) else "not reproduced"
+def _counted(met: Collection[bool]) -> str:
+    if all(met):
+        return "reproduced"
+    return "partly" if any(met) else "not reproduced"
 
 
 def _furthest(rows: pd.DataFrame) -> str:
     """Return in words the effect that is furthest beyond its bounds: by a
     factor, or in parts of 1.
     """
-    effect, lower, upper, ratio = (
-        rows["effect"],
-        rows["lower"],
-        rows["upper"],
-        rows["unit"] == "ratio",
-    )
-    above = (effect / upper).where(ratio, 1 + (effect - upper) / 100)
-    under = (lower / effect).where(ratio, 1 + (lower - effect) / 100)
-    row = rows.iloc[int(np.fmax(above, under).fillna(np.inf).argmax())]
-    ends = f" ({row['low']:.3g} to {row['high']:.3g})" if np.isfinite(row["low"]) else ""
-    return f"{row['where']}: " + row["says"].format(f"{row['effect']:.3g}{ends}")
+    effect = rows["effect"]
+    ratio = rows["unit"] == "ratio"
+    above = (effect / rows["upper"]).where(ratio, 1 + (effect - rows["upper"]) / 100)
+    under = (rows["lower"] / effect).where(ratio, 1 + (rows["lower"] - effect) / 100)
+    beyond = np.fmax(above, under).fillna(np.inf)
+    row = rows.iloc[int(beyond.argmax())]
+    number = f"{row['effect']:.3g}"
+    if np.isfinite(row["low"]):
+        number += f" ({row['low']:.3g} to {row['high']:.3g})"
+    return f"{row['where']}: " + row["says"].format(number)
 
 
 def beside_others(measured: Tables) -> pd.DataFrame:
@@ -543,43 +542,40 @@ def beside_others(measured: Tables) -> pd.DataFrame:
     mean-field errors at 7x7 pixels on shared inputs, after as many evaluations as LEA-MVD has made:
     geometric means, and how far their 95 % intervals reach at most.
     """
-    table = costs(measured.linear_cost.replace(RECORDED_AS))[
-        ["label", "method", "dtype", "n", *COSTS.values()]
-    ]
-    ours = table["method"] == "lea-mvd"
-    both = table[~ours].merge(table[ours], on=["dtype", "n"], suffixes=("", "_own"))
-    both = both.loc[both.groupby("label")["n"].idxmax()]
-    both = both.assign(
-        **{cost: both[column] / both[f"{column}_own"] for cost, column in COSTS.items()}
-    )
-    fastest = both.sort_values("time").drop_duplicates("method").set_index("method")[["n", *COSTS]]
-    shared = measured.mnist_7x7[measured.mnist_7x7["inputs"] == "shared"]
-    ends = last(
-        shared[
-            shared["evaluations"] <= shared.loc[shared["method"] == "lea-mvd", "evaluations"].max()
-        ]
-    )
-    errors = compared(
-        ends,
-        "mean_field",
-        [(name, "lea-mvd") for name in ("sep-cma-es", "cma-es", "cd")],
-        by=["layer"],
-    )
-    errors = errors.assign(
-        reach=100 * np.fmax(errors["ratio"] / errors["low"], errors["high"] / errors["ratio"]) - 100
-    )
-    final = errors.pivot(index="method", columns="layer", values="ratio").add_prefix("error, RBM ")
-    final["intervals, ± %"] = errors.groupby("method")["reach"].max()
-    rows = fastest.join(final, how="outer")
-    shown = {
+    spent = _costs_beside(measured.linear_cost)
+    rows = spent.join(_errors_beside(measured.mnist_7x7), how="outer")
+    pycma = {
         "sep-cma-es": "separable CMA-ES (pycma)",
         "cma-es": "CMA-ES with a full matrix (pycma)",
     }
-    return (
-        rows.loc[[*shown, fastest.index.drop([*shown])[0], "cd"]]
-        .rename(NAMES | shown)
-        .rename_axis("method")
-    )
+    fastest = spent.index.drop([*pycma])[0]
+    rows = rows.loc[[*pycma, fastest, "cd"]]
+    return rows.rename(NAMES | pycma).rename_axis("method")
+
+
+def _costs_beside(optimizers: pd.DataFrame) -> pd.DataFrame:
+    """Return costs over LEA-MVD's at the largest n that both have, the fastest of each method."""
+    table = costs(optimizers.replace(RECORDED_AS))
+    ours = table["method"] == "lea-mvd"
+    both = table[~ours].merge(table[ours], on=["dtype", "n"], suffixes=("", "_own"))
+    both = both.loc[both.groupby("label")["n"].idxmax()]
+    for cost, column in COSTS.items():
+        both[cost] = both[column] / both[f"{column}_own"]
+    return both.sort_values("time").drop_duplicates("method").set_index("method")[["n", *COSTS]]
+
+
+def _errors_beside(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return final errors over LEA-MVD's by layer, after as many evaluations."""
+    shared = runs[runs["inputs"] == "shared"]
+    spent = shared.loc[shared["method"] == "lea-mvd", "evaluations"].max()
+    ends = last(shared[shared["evaluations"] <= spent])
+    pairs = [("sep-cma-es", "lea-mvd"), ("cma-es", "lea-mvd"), ("cd", "lea-mvd")]
+    errors = compared(ends, "mean_field", pairs, by=["layer"])
+    ratio = errors["ratio"]
+    errors["reach"] = 100 * np.fmax(ratio / errors["low"], errors["high"] / ratio) - 100
+    final = errors.pivot(index="method", columns="layer", values="ratio").add_prefix("error, RBM ")
+    final["intervals, ± %"] = errors.groupby("method")["reach"].max()
+    return final
 
 
 # ---- figures
@@ -590,6 +586,7 @@ LOOKS = {  # color, marker and label of a part
     "undecided": (GRAY, "s", "undecided"),
     "too few runs": (GRAY, "D", "too few runs"),
 }
+ROOM = {"ratio": [0.5, 2.0], "%": [-1.0, 1.0]}  # what a panel has room for at least
 
 
 @styled
@@ -605,36 +602,42 @@ def plot_effects(rows: pd.DataFrame) -> Figure:
     figure, axes = panels(len(groups), 1, height=0.26 * sum(heights) + 0.6, height_ratios=heights)
     for ax, ((claim, unit), parts) in zip(axes[:, 0], groups, strict=True):
         parts = bounded(parts).sort_values("view", kind="stable")
-        values = parts[["effect", "low", "high", "lower", "upper"]].to_numpy(dtype=float).ravel()
-        values = np.append(
-            values[np.isfinite(values)], {"ratio": [0.5, 2.0], "%": [-1.0, 1.0]}.get(unit, [])
-        )
-        log, exp = (np.log, np.exp) if unit == "ratio" else (np.array, np.array)
-        low, high = log([values.min(), values.max()])
-        left, right = exp([1.05 * low - 0.05 * high, 1.05 * high - 0.05 * low])
-        for y, row in zip(range(len(parts) - 1, -1, -1), parts.to_dict("records"), strict=True):
-            color, marker, label = LOOKS[row["met"]]
-            shaded = np.clip([row["lower"], row["upper"]], left, right)
-            ax.plot(shaded, [y, y], color=GREEN, alpha=0.15, linewidth=7, solid_capstyle="butt")
-            bounds = [bound for bound in (row["lower"], row["upper"]) if np.isfinite(bound)]
-            ax.plot(
-                bounds, [y] * len(bounds), linestyle="", marker="|", markersize=7, color="black"
-            )
-            ends = np.nan_to_num([[row["effect"] - row["low"]], [row["high"] - row["effect"]]])
-            look = {
-                "fmt": marker,
-                "color": color,
-                "markersize": 5,
-                "markeredgewidth": 1.5,
-                "elinewidth": 1.5,
-            }
-            ax.errorbar(row["effect"], y, xerr=ends, label=label, **look)
-            view = "" if row["view"] == "both" else f"{row['view']}: "
-            ax.text(0.01, y + 0.26, view + row["part"], transform=ax.get_yaxis_transform())
+        limits = _limits(parts, unit)
+        top = len(parts) - 1
+        for place, row in enumerate(parts.to_dict("records")):
+            _draw_part(ax, top - place, row, limits)
         if unit == "ratio":
             log_scale(ax, "x")
-        ax.set(xlim=(left, right), ylim=(-0.5, len(parts) - 0.2), yticks=[])
+        ax.set(xlim=limits, ylim=(-0.5, len(parts) - 0.2), yticks=[])
         ax.grid(axis="y", visible=False)
         ax.set_title(f"{claim}, {unit}")
     legend(figure)
     return figure
+
+
+def _limits(parts: pd.DataFrame, unit: str) -> list[float]:
+    """Return the ends of a panel, with a margin of 5 %, of a ratio's logarithm."""
+    numbers = parts[["effect", "low", "high", "lower", "upper"]].to_numpy(dtype=float)
+    values = np.append(numbers[np.isfinite(numbers)], ROOM.get(unit, []))
+    if unit == "ratio":
+        values = np.log(values)
+    low = values.min()
+    high = values.max()
+    ends = [1.05 * low - 0.05 * high, 1.05 * high - 0.05 * low]
+    return list(np.exp(ends)) if unit == "ratio" else ends
+
+
+def _draw_part(ax: Axes, y: int, row: dict[str, Any], limits: list[float]) -> None:
+    """Draw an effect over what it is asked to be, with its words."""
+    color, marker, label = LOOKS[row["met"]]
+    shaded = np.clip([row["lower"], row["upper"]], *limits)
+    ax.plot(shaded, [y, y], color=GREEN, alpha=0.15, linewidth=7, solid_capstyle="butt")
+    bounds = [bound for bound in (row["lower"], row["upper"]) if np.isfinite(bound)]
+    ax.plot(bounds, [y] * len(bounds), linestyle="", marker="|", markersize=7, color="black")
+    ends = np.nan_to_num([[row["effect"] - row["low"]], [row["high"] - row["effect"]]])
+    look = {"color": color, "markersize": 5, "markeredgewidth": 1.5, "elinewidth": 1.5}
+    ax.errorbar(row["effect"], y, xerr=ends, fmt=marker, label=label, **look)
+    words = row["part"]
+    if row["view"] != "both":
+        words = f"{row['view']}: {words}"
+    ax.text(0.01, y + 0.26, words, transform=ax.get_yaxis_transform())

@@ -48,18 +48,21 @@ class Grid:
         for batch_size, rate, scale in product(
             self.batch_sizes, self.learning_rates, self.weight_scales
         ):
-            known, base = (
-                set(),
-                CDSettings(learning_rate=rate, weight_scale=scale, batch_size=batch_size),
-            )
+            known = set()
             for (momentum, final), batches in product(self.momenta, self.batches):
-                settings = dataclasses.replace(base, momentum=momentum, final_momentum=final)
+                settings = CDSettings(
+                    learning_rate=rate,
+                    weight_scale=scale,
+                    batch_size=batch_size,
+                    momentum=momentum,
+                    final_momentum=final,
+                )
                 epochs = batches * min(batch_size, n_images) / n_images
-                # before, the final momentum does not matter
-                late = epochs > settings.momentum_epochs
-                acting = batches, momentum if batches > 1 else None, final if late else None
-                if acting not in known:
-                    known.add(acting)
+                # what matters: no momentum in the first mini-batch, the final one after some epochs
+                first = momentum if batches > 1 else None
+                later = final if epochs > settings.momentum_epochs else None
+                if (batches, first, later) not in known:
+                    known.add((batches, first, later))
                     yield settings, batches
 
 
@@ -110,7 +113,8 @@ def plan(grid: Grid) -> Plan:
     numbers: dict[CDSettings, list[int]] = {}
     for settings, batches in grid.points():
         numbers.setdefault(settings, []).append(batches)
-    images, calls = grid.images.known(), {}
+    images = grid.images.known()
+    calls = {}
     for settings, batches in numbers.items():
         label = tuple(getattr(settings, name) for name in SETTINGS)
         calls[label] = delayed(starts)(
@@ -128,13 +132,10 @@ def distances(tried: pd.DataFrame) -> pd.DataFrame:
     """Return the points with their errors per 10,000 images and the `factor` by which they miss,
     the nearest first.
     """
-    errors = 1e4 * tried["mean_field"] / tried["n_images"]
-    table = (
-        errors.groupby([tried[name] for name in [*POINT, "layer"]], sort=False)
-        .first()
-        .unstack("layer")
-    )
-    return table.assign(factor=factor(table)).sort_values("factor", kind="stable")
+    errors = tried.assign(error=1e4 * tried["mean_field"] / tried["n_images"])
+    table = errors.groupby([*POINT, "layer"], sort=False)["error"].first().unstack("layer")
+    table["factor"] = factor(table)
+    return table.sort_values("factor", kind="stable")
 
 
 def factor(errors: pd.DataFrame) -> pd.Series:
