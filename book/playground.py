@@ -27,48 +27,44 @@ CONTROLS = {
 }
 """What the page's controls say with this preset."""
 
+COST = FUNCTIONS[str(CONTROLS["function"])]
+
 SEED = 1189
 """Of the library's draws, with which v lies between P and C_ani as it does on the page."""
 
 
 def states() -> list[State]:
     """Run the library with the settings of the page."""
-    x0, given = (CONTROLS["x1"], CONTROLS["x2"]), {"sigma0": CONTROLS["sigma0"], "seed": SEED}
-    opt = leamvd.LEAMVD(x0, n_gen=CONTROLS["generation"], sigma_min=0, **given)
+    opt = leamvd.LEAMVD(
+        (CONTROLS["x1"], CONTROLS["x2"]),
+        n_gen=CONTROLS["generation"],
+        sigma_min=0,
+        sigma0=CONTROLS["sigma0"],
+        seed=SEED,
+    )
     found = []
     while not opt.stop():
         X = opt.ask()
-        opt.tell(X, FUNCTIONS[str(CONTROLS["function"])](X))
+        opt.tell(X, COST(X))
         found.append(opt.state)
     return found
 
 
-def _plane(axes: Axes, state: State, n_elite: int = 4) -> None:
-    """Draw the contours, the population, the ellipse and the directions, these at one length (v a
-    half longer).
-    """
-    half = 1.1 * np.linalg.norm(state.population - state.mean, axis=1).max()
-    x, y = (np.linspace(center - half, center + half, 60) for center in state.mean)
-    values = FUNCTIONS[str(CONTROLS["function"])](np.stack(np.meshgrid(x, y), axis=-1))
-    axes.contourf(
-        x, y, values, np.quantile(values, np.linspace(0, 1, 14) ** 1.5), cmap="Greys", alpha=0.5
-    )
-    ranks, X = np.arange(len(state.population)), state.population
-    for chosen, marker, size, label in (
-        (ranks >= n_elite, "o", 16, "the others"),
-        (ranks < n_elite, "D", 22, "elites"),
-    ):
-        axes.scatter(
-            *X[chosen].T,
-            c=ranks[chosen],
-            vmin=0,
-            vmax=len(X),
-            marker=marker,
-            s=size,
-            edgecolors="black",
-            linewidths=0.5,
-            label=label,
-        )
+def _plane(axes: Axes, state: State) -> None:
+    """Draw the contours, the population, the ellipse and the directions."""
+    X = state.population
+    half = 1.1 * np.linalg.norm(X - state.mean, axis=1).max()
+    x, y = np.linspace(state.mean - half, state.mean + half, 60).T
+    values = COST(np.stack(np.meshgrid(x, y), axis=-1))
+    levels = np.quantile(values, np.linspace(0, 1, 14) ** 1.5)
+    axes.contourf(x, y, values, levels, cmap="Greys", alpha=0.5)
+    ranks = np.arange(len(X))
+    n_elite = 4
+    look = {"vmin": 0, "vmax": len(X), "edgecolors": "black", "linewidths": 0.5}
+    others = X[n_elite:].T
+    axes.scatter(*others, c=ranks[n_elite:], marker="o", s=16, label="the others", **look)
+    elites = X[:n_elite].T
+    axes.scatter(*elites, c=ranks[:n_elite], marker="D", s=22, label="elites", **look)
     axes.plot(*X[0], "*", color="black", markersize=11, label="the best")
     axes.plot(
         *state.mean,
@@ -78,20 +74,27 @@ def _plane(axes: Axes, state: State, n_elite: int = 4) -> None:
         markeredgewidth=2,
         label="mean, and ellipse: $\\sigma$",
     )
-    axes.add_patch(
-        Ellipse(tuple(state.mean), *(2 * state.std), fill=False, edgecolor=PURPLE, linewidth=1.8)
-    )
+    sizes = 2 * state.std
+    axes.add_patch(Ellipse(tuple(state.mean), *sizes, fill=False, edgecolor=PURPLE, linewidth=1.8))
+    _arrows(axes, state, 0.4 * half)
+    axes.set(xlabel="$x_1$", ylabel="$x_2$", aspect="equal")
+    axes.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
+    axes.set_title(f"{CONTROLS['function']}, generation {state.generation}")
+
+
+def _arrows(axes: Axes, state: State, size: float) -> None:
+    """Draw the directions as arrows of one size, v a half longer."""
     v = state.beta2 * state.path + (1 - state.beta2) * abs(state.descent_mean) * state.descent
-    for vector, color, style, label, length in (
+    arrows = [
         (v, VERMILION, ":", "v", 1.5),
         (state.path, GREEN, "-", "P", 1.0),
         (state.descent, BLUE, "--", "$C_{ani}$", 1.0),
-    ):
-        end = state.mean + 0.4 * half * length * vector / np.linalg.norm(vector)
-        axes.plot(*np.stack([state.mean, end]).T, style, color=color, linewidth=1.8)
+    ]
+    for vector, color, style, label, length in arrows:
+        end = state.mean + size * length * vector / np.linalg.norm(vector)
+        line = np.stack([state.mean, end]).T
+        axes.plot(*line, style, color=color, linewidth=1.8)
         axes.annotate(label, end, color=color, fontweight="bold")
-    axes.set(xlabel="$x_1$", ylabel="$x_2$", xlim=(x[0], x[-1]), ylim=(y[0], y[-1]), aspect="equal")
-    axes.set_title(f"{CONTROLS['function']}, generation {state.generation}")
 
 
 @styled
