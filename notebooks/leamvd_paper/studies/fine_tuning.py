@@ -40,7 +40,9 @@ class Settings(Study):
 
     methods: tuple[str, ...] = (
         "cd",
-        *(f"lea-mvd:sigma0={sigma0}" for sigma0 in ("0.003", "0.01", "0.03")),
+        "lea-mvd:sigma0=0.003",
+        "lea-mvd:sigma0=0.01",
+        "lea-mvd:sigma0=0.03",
     )
     inputs: tuple[str, ...] = ("own",)
     seeds: tuple[int, ...] = tuple(range(30))
@@ -72,7 +74,8 @@ class Settings(Study):
                 f" {self.n_held_out}"
             )
         fewer = self.changed(n_images=count - self.n_held_out)
-        return fewer, fewer.changed(n_images=self.n_held_out, image_set=parts - 1).images.known()
+        held_out = fewer.changed(n_images=self.n_held_out, image_set=parts - 1)
+        return fewer, held_out.images.known()
 
 
 PAPER = Settings(images=Images(dataset="mnist", n_images=60_000))
@@ -104,10 +107,10 @@ def tables(
     """Return the tables of a profile: what is recorded, or what is computed here."""
     if profile == "recorded":
         results.refuse(changes)
-        return Tables(*(read_recorded("classification_moved", table) for table in Tables._fields))
-    return Tables(
-        **results.tables(planned(profile, **changes), folder, n_jobs=n_jobs, label="networks")
-    )
+        rates = read_recorded("classification_moved", "rates")
+        return Tables(rates, read_recorded("classification_moved", "runs"))
+    calls = planned(profile, **changes)
+    return Tables(**results.tables(calls, folder, n_jobs=n_jobs, label="networks"))
 
 
 def planned(profile: str, **changes: Any) -> Plan:
@@ -124,7 +127,12 @@ def resized(top: Result, dtype: str, seed: int) -> Result:
     """
     weights = [rbm.W for rbm in rbms(top)]
     sizes = [len(weights[0]), *(W.shape[1] for W in weights)]
-    return normal_stack(sizes, [float(W.std(dtype=np.float64)) for W in weights], dtype, seed)
+    return normal_stack(sizes, _stds(top), dtype, seed)
+
+
+def _stds(top: Result) -> list[float]:
+    """Return how large the weights of each layer are."""
+    return [float(rbm.W.std(dtype=np.float64)) for rbm in rbms(top)]
 
 
 def tried(
@@ -139,7 +147,8 @@ def tried(
     """Return the share of wrong images among those held out, by the learning
     rate of fine-tuning.
     """
-    data, others = images.load(dtype), held_out.load(dtype)
+    data = images.load(dtype)
+    others = held_out.load(dtype)
     rows = []
     for rate in rates:
         classifier = _network(top, data, seed, epochs, rate)
@@ -161,13 +170,13 @@ def tuned(
     seeds' `tried`.
     """
     errors = pd.concat([first.rows, second.rows, third.rows]).groupby("rate")["error"].mean()
-    data, rate = images.load(dtype), float(errors.idxmin())
+    rate = float(errors.idxmin())
+    data = images.load(dtype)
     classifier = _network(top, data, seed, epochs, rate)
-    stds = [float(rbm.W.std(dtype=np.float64)) for rbm in rbms(top)]
     row = {"rate": rate, "test_error": _wrong(classifier, data.test, data.test_labels)}
-    return Result(
-        pd.DataFrame([row | {f"std{layer}": std for layer, std in enumerate(stds, start=1)}])
-    )
+    for layer, std in enumerate(_stds(top), start=1):
+        row[f"std{layer}"] = std
+    return Result(pd.DataFrame([row]))
 
 
 def _network(top: Result, data: Dataset, seed: int, epochs: int, rate: float) -> Any:
@@ -193,16 +202,29 @@ class Side(NamedTuple):
     tried: Mapping[int, Call]  # of the first seeds
 
 
+Sides = dict[tuple[Any, ...], Side]  # by the labels of their networks
+
+
+def side_of(runs: Mapping[int, Call]) -> Side:
+    """Return a side whose learning rate is chosen where the first of its runs start."""
+    return Side(runs, {seed: runs[seed] for seed in [*runs][:N_TRIED]})
+
+
 def resized_side(side: Side, dtype: str) -> Side:
     """Return the side of random weights as large as another one's."""
-    return Side(
-        *({seed: delayed(resized)(top, dtype, seed) for seed, top in tops.items()} for tops in side)
-    )
+    return Side(_resized_tops(side.runs, dtype), _resized_tops(side.tried, dtype))
+
+
+def _resized_tops(tops: Mapping[int, Call], dtype: str) -> dict[int, Call]:
+    calls = {}
+    for seed, top in tops.items():
+        calls[seed] = delayed(resized)(top, dtype, seed)
+    return calls
 
 
 def plan_of(
     columns: list[str],
-    sides: Mapping[tuple[Any, ...], Side],
+    sides: Sides,
     images: Images,
     fewer: Images,
     held_out: Images,
@@ -215,16 +237,14 @@ def plan_of(
 
     `fewer` are those on which the networks are trained by which a rate is chosen.
     """
-    choice: dict[tuple[Any, ...], Call] = {}
-    runs: dict[tuple[Any, ...], Call] = {}
+    choice = {}
+    runs = {}
     for names, side in sides.items():
         for seed, top in side.tried.items():
             choice[*names, seed] = delayed(tried)(top, fewer, held_out, dtype, seed, epochs, rates)
-        first, second, third = (choice[*names, seed] for seed in side.tried)
+        errors = [choice[*names, seed] for seed in side.tried]
         for seed, top in side.runs.items():
-            runs[*names, seed] = delayed(tuned)(
-                top, images, dtype, seed, epochs, first, second, third
-            )
+            runs[*names, seed] = delayed(tuned)(top, images, dtype, seed, epochs, *errors)
     return {"rates": ([*columns, "seed"], choice), "runs": ([*columns, "seed"], runs)}
 
 
@@ -237,16 +257,18 @@ def plan(study: Settings) -> Plan:
     dtype = study.training.dtype
     fewer, held_out = study.without_held_out()
     few = study.seeds[:N_TRIED]
-    sides: dict[tuple[Any, ...], Side] = {}
+    sides: Sides = {}
     for method in study.methods:
         runs = {seed: stack(study, method, seed)[-1] for seed in study.seeds}
-        sides[method, TRAINED] = Side(runs, {seed: stack(fewer, method, seed)[-1] for seed in few})
+        first = {seed: stack(fewer, method, seed)[-1] for seed in few}
+        side = Side(runs, first)
+        sides[method, TRAINED] = side
         if method != "cd":
-            sides[method, RESIZED] = resized_side(sides[method, TRAINED], dtype)
+            sides[method, RESIZED] = resized_side(side, dtype)
     sizes = (study.images.side**2, *study.layers)
     for scale in study.scales:
         runs = {seed: delayed(random_stack)(sizes, scale, dtype, seed) for seed in study.seeds}
-        sides[f"{RANDOM}{scale}", RESIZED] = Side(runs, {seed: runs[seed] for seed in few})
+        sides[f"{RANDOM}{scale}", RESIZED] = side_of(runs)
     return plan_of(
         SIDE, sides, study.images, fewer.images, held_out, dtype, study.epochs, study.rates
     )
@@ -273,30 +295,26 @@ ANY = "any"  # the protocol of random weights that no stack has
 def plan_of_map(study: OfMap) -> Plan:
     """Return the plan of `Tables` by cell; what is not of a start is under 0 mini-batches."""
     given = study.cells
-    few = given.seeds[:N_TRIED]
-    sides: dict[tuple[Any, ...], Side] = {}
+    seeds = given.seeds
+    sides: Sides = {}
     for protocol, batches in given.cells:
-        study_of_cell = given.study(protocol, batches)
-        images, dtype = study_of_cell.images, study_of_cell.training.dtype
-        tops = {(0, "cd", seed): stack(study_of_cell, "cd", seed)[-1] for seed in given.seeds}
-        for (inputs, layer, seed), call in settings_map.starts(study_of_cell).items():
-            if inputs == "own" and layer == len(given.layers):
-                tops[batches, settings_map.START, seed] = call
+        cell = given.study(protocol, batches)
+        images = cell.images
+        dtype = cell.training.dtype
+        runs = {seed: stack(cell, "cd", seed)[-1] for seed in seeds}
+        sides[protocol, 0, "cd", TRAINED] = side_of(runs)
+        starts = settings_map.starts(cell)
+        runs = {seed: starts["own", len(given.layers), seed] for seed in seeds}
+        sides[protocol, batches, settings_map.START, TRAINED] = side_of(runs)
         for method in settings_map.READINGS.values():
-            for seed in given.seeds:
-                tops[batches, method, seed] = stack(
-                    study_of_cell, settings_map.METHODS[method], seed
-                )[-1]
-        for count, method in dict.fromkeys(name[:2] for name in tops):
-            runs = {seed: tops[count, method, seed] for seed in given.seeds}
-            side = Side(runs, {seed: runs[seed] for seed in few})
-            sides[protocol, count, method, TRAINED] = side
-            if method in settings_map.READINGS.values():
-                sides[protocol, count, method, RESIZED] = resized_side(side, dtype)
+            search = settings_map.METHODS[method]
+            side = side_of({seed: stack(cell, search, seed)[-1] for seed in seeds})
+            sides[protocol, batches, method, TRAINED] = side
+            sides[protocol, batches, method, RESIZED] = resized_side(side, dtype)
     sizes = (images.side**2, *given.layers)
     for scale in study.scales:
-        runs = {seed: delayed(random_stack)(sizes, scale, dtype, seed) for seed in given.seeds}
-        sides[ANY, 0, f"{RANDOM}{scale}", RESIZED] = Side(runs, {seed: runs[seed] for seed in few})
+        runs = {seed: delayed(random_stack)(sizes, scale, dtype, seed) for seed in seeds}
+        sides[ANY, 0, f"{RANDOM}{scale}", RESIZED] = side_of(runs)
     held_out = dataclasses.replace(images, image_set=study.image_set)
     columns = [*settings_map.CELL, *SIDE]
     return plan_of(columns, sides, images, images, held_out, dtype, study.epochs, study.rates)

@@ -59,12 +59,14 @@ from .words import named
 
 # ---- settings
 
-SCALES = (0.1, 0.01)  # standard deviations of the first weights
-RATES = (0.1, 0.01, 0.003)
 NOBODYS = 0.003  # the rate that was found by a search for the paper's numbers
 CROSSED = {
-    f"{scale:g}/{rate:g}": CDSettings(weight_scale=scale, learning_rate=rate)
-    for scale, rate in product(SCALES, RATES)
+    "0.1/0.1": CDSettings(weight_scale=0.1, learning_rate=0.1),
+    "0.1/0.01": CDSettings(weight_scale=0.1, learning_rate=0.01),
+    "0.1/0.003": CDSettings(weight_scale=0.1, learning_rate=0.003),
+    "0.01/0.1": CDSettings(weight_scale=0.01, learning_rate=0.1),
+    "0.01/0.01": CDSettings(weight_scale=0.01, learning_rate=0.01),
+    "0.01/0.003": CDSettings(weight_scale=0.01, learning_rate=0.003),
 }
 # of scripts
 PLAIN = {"batch_size": 10, "momentum": 0.0, "final_momentum": 0.0, "weight_decay": 0.0}
@@ -98,7 +100,7 @@ SOURCES = {
 BATCHES = (1, 5, 60, 600)  # mini-batches behind a start; 600 of 100 images are an epoch of 60,000
 NO_READING = 5  # of these: nothing that "the first iteration" can mean
 Cell = tuple[str, int]  # the name of a protocol, and mini-batches
-CELLS: tuple[Cell, ...] = (*product(CROSSED, BATCHES), *product(WHOLE, (BATCHES[0], BATCHES[-1])))
+CELLS: tuple[Cell, ...] = (*product(CROSSED, BATCHES), *product(WHOLE, (1, 600)))
 BOOK: Cell = ("0.1/0.1", 600)  # the settings of Sections 3 and 4
 
 START = "start"  # what the mini-batches leave, with no search
@@ -145,21 +147,24 @@ class Map:
 
         A change to None is none.
         """
-        cells = (
-            dict.fromkeys(cell[0] for cell in self.cells),
-            dict.fromkeys(cell[1] for cell in self.cells),
-        )
-        names = checks.several("protocols", protocols or tuple(cells[0]), different=True)
-        counts = checks.several("batches", batches or tuple(cells[1]), different=True)
+        crossed = protocols is not None or batches is not None
+        protocols = protocols or tuple(dict.fromkeys(name for name, _ in self.cells))
+        batches = batches or tuple(dict.fromkeys(count for _, count in self.cells))
+        names = checks.several("protocols", protocols, different=True)
+        counts = checks.several("batches", batches, different=True)
         for name in names:
             checks.choice("protocols", name, tuple(self.protocols))
         for count in counts:
             checks.integer("batches", count, at_least=1)
         given = {name: value for name, value in changes.items() if value is not None}
-        pixels = {name: given.pop(name) for name in vars(self.images) if name in given}
-        if protocols is not None or batches is not None:
+        pixels = {}
+        for name in vars(self.images):
+            if name in given:
+                pixels[name] = given.pop(name)
+        images = dataclasses.replace(self.images, **pixels)
+        if crossed:
             given["cells"] = given["searched"] = tuple(product(names, counts))
-        return dataclasses.replace(self, images=dataclasses.replace(self.images, **pixels), **given)
+        return dataclasses.replace(self, images=images, **given)
 
     def study(self, protocol: str, batches: int) -> Study:
         """Return the study of a cell: contrastive divergence, and the searches from a start of so
@@ -173,6 +178,7 @@ class Map:
         updates_of_epoch = -(-(images.n_images or 0) // settings.batch_size)
         epochs = self.updates // updates_of_epoch
         last_fifth = np.linspace(0.8 * epochs, epochs, self.n_rows + 1)[1:].round().astype(int)
+        ends = sorted({0, 1, 42, 50, *last_fifth.tolist()})  # where a search or an epoch ends
         momentum_epochs = self.first_updates // updates_of_epoch
         study = Study(
             images=images,
@@ -180,15 +186,10 @@ class Map:
             inputs=self.inputs,
             seeds=self.seeds,
             methods=("cd", *self.methods),
-            # where a search or an epoch ends
-            iterations=tuple(sorted({0, 1, 42, 50, *last_fifth.tolist()})),
+            iterations=tuple(ends),
         )
-        return study.changed(
-            **vars(settings) | {"momentum_epochs": momentum_epochs},
-            x0="batch",
-            x0_batches=batches,
-            n_gen=epochs,
-        )
+        settings = dataclasses.replace(settings, momentum_epochs=momentum_epochs)
+        return study.changed(**vars(settings), x0="batch", x0_batches=batches, n_gen=epochs)
 
 
 # whose cells were recorded first, without the others
@@ -202,14 +203,21 @@ LARGE = Map(
     layers=(500, 500, 2000),
     inputs=("own",),
     seeds=(0, 1, 2),
-    methods=tuple(METHODS[name] for name in READINGS.values()),
+    methods=(METHODS["lea-mvd:printed"], METHODS["lea-mvd"]),
     searched=(),
 )
 QUICK = Map(
     images=Images(n_images=200),
     layers=(10, 10, 20),
     seeds=(0, 1),
-    cells=tuple(product(("0.1/0.1", "0.01/0.1", "0.01/0.003"), (5, 600))),
+    cells=(
+        ("0.1/0.1", 5),
+        ("0.1/0.1", 600),
+        ("0.01/0.1", 5),
+        ("0.01/0.1", 600),
+        ("0.01/0.003", 5),
+        ("0.01/0.003", 600),
+    ),
     updates=600,
     first_updates=60,
 )
@@ -229,13 +237,12 @@ def tables(
     if profile == "recorded":
         results.refuse(changes)
         runs = pd.concat([read_recorded("map_7x7"), read_recorded("map_7x7_more")])
-        places = {name: place for place, name in enumerate(PROTOCOLS)}
+        places = [*PROTOCOLS]
         return Tables(
-            runs.sort_values("protocol", key=lambda names: names.map(places), kind="stable")
+            runs.sort_values("protocol", key=lambda names: names.map(places.index), kind="stable")
         )
-    return Tables(
-        **results.tables(planned(profile, **changes), folder, n_jobs=n_jobs, label="the map")
-    )
+    calls = planned(profile, **changes)
+    return Tables(**results.tables(calls, folder, n_jobs=n_jobs, label="the map"))
 
 
 def planned(profile: str, **changes: Any) -> Plan:
@@ -308,10 +315,17 @@ VIEWS = {  # whose parts count: those of a reading on own inputs, of CMA-ES ther
     "both": ("both",),
 }
 ANSWERED = (  # at 7x7 pixels, the last one by networks
-    *product(["C3"], ["printed", "default"]),
-    *product(["C4", "C5"], ["printed", "default", "conclusion"]),
+    ("C3", "printed"),
+    ("C3", "default"),
+    ("C4", "printed"),
+    ("C4", "default"),
+    ("C4", "conclusion"),
+    ("C5", "printed"),
+    ("C5", "default"),
+    ("C5", "conclusion"),
     ("C10", "both"),
-    *product(["C15"], ["printed", "default"]),
+    ("C15", "printed"),
+    ("C15", "default"),
 )
 # of the constant image's error: above it contrastive divergence has told images apart by too little
 TOLD = 0.9
@@ -345,11 +359,8 @@ def parts(study: Errors, margins: Margins) -> Judged:
         below_cd = ends_lower(study, kind, layer, method, "cd")
         yield "C4", view, below_cd
         if view != "default":  # what is on own inputs is the same for both readings
-            yield (
-                "C4",
-                {"printed": "own"}.get(view, view),
-                ends_lower(study, kind, layer, EQUAL, "cd"),
-            )
+            shared = "own" if view == "printed" else view
+            yield "C4", shared, ends_lower(study, kind, layer, EQUAL, "cd")
         yield "C5", view, below_cd
         yield "C5", view, ends_lower(study, kind, layer, method, EQUAL)
     for layer in (1, 2, 3):
@@ -369,9 +380,10 @@ def parts_of_large(
     yield "C8", "both", changes(large, 3, margins.little)
     if printed:
         yield "C7", "both", ends_as_printed(large, 2, "cd", **within)
-    searched = {
-        view: method for view, method in READINGS.items() if ("own", 1, method) in large.runs.index
-    }
+    searched = {}
+    for view, method in READINGS.items():
+        if ("own", 1, method) in large.runs.index:
+            searched[view] = method
     for view, method in searched.items():
         yield "C6", view, stays(large, 1, method, 0, margins.little)
         for claim, layer in (("C7", 2), ("C8", 3)):
@@ -379,7 +391,8 @@ def parts_of_large(
             if printed:
                 yield claim, view, ends_as_printed(large, layer, method, **within)
     if small is not None:
-        for layer, (view, method) in product((1, 2, 3), ({"both": "cd"} | searched).items()):
+        compared = [("both", "cd"), *searched.items()]
+        for layer, (view, method) in product((1, 2, 3), compared):
             yield "C9", view, compares_sizes(small, large, layer, method, "image", lower=1)
             yield "C9", view, compares_sizes(small, large, layer, method, "unit", **within)
 
@@ -388,16 +401,13 @@ def changes(study: Errors, layer: int, percent: float) -> Part:
     """Test whether contrastive divergence ends where the cell's start was, on its course, within a
     margin.
     """
-    first = study.ends("own" if layer == 1 else "shared", layer, START)["mean_field"]
+    inputs = "own" if layer == 1 else "shared"
+    first = study.ends(inputs, layer, START)["mean_field"]
     fallen = 100 * (1 - study.ends("own", layer, "cd")["mean_field"] / first)
     effect = paired(fallen, 0.0, "%", lower=-percent, upper=percent)
-    return Part(
-        f"{study.pixels}, RBM {layer}",
-        named("cd"),
-        NOTHING,
-        f"{named('cd')} lowers the error by {{}} %",
-        effect,
-    )
+    cd = named("cd")
+    says = f"{cd} lowers the error by {{}} %"
+    return Part(f"{study.pixels}, RBM {layer}", cd, NOTHING, says, effect)
 
 
 def by_seed(
@@ -415,12 +425,16 @@ def by_seed(
                 effects.setdefault((view, part.where, part.says), {})[seed] = part.effect
     rows = []
     for (view, where, says), seeds in effects.items():
+        row: dict[str, Any] = {"view": view, "part": f"{where}: {says.format('...')}"}
+        for seed, effect in seeds.items():
+            row[f"seed {seed}"] = effect.effect
+        bounds = {(effect.lower, effect.upper) for effect in seeds.values()}
+        ((row["above"], row["below"]),) = bounds
         met = [effect.lower <= effect.effect <= effect.upper for effect in seeds.values()]
-        (bounds,) = {(effect.lower, effect.upper) for effect in seeds.values()}
-        told = "met" if all(met) else "mixed" if any(met) else "not met"
-        values = {f"seed {seed}": effect.effect for seed, effect in seeds.items()}
-        row = {"view": view, "part": f"{where}: {says.format('...')}", **values}
-        rows.append(row | {"above": bounds[0], "below": bounds[1], "": told})
+        row[""] = "met" if all(met) else "mixed"
+        if not any(met):
+            row[""] = "not met"
+        rows.append(row)
     return pd.DataFrame(rows)
 
 
@@ -428,8 +442,9 @@ def evidence(runs: pd.DataFrame, margins: Margins) -> pd.DataFrame:
     """Return every part of every claim in every cell, see `claims.evidence`."""
     judged_cells = []
     for (protocol, batches), rows in cells(runs.replace({"method": {"sep-cma-es": EQUAL}})):
-        judged_parts = judged([*parts(Errors.of("7×7 pixels", rows), margins)], margins.level)
-        judged_cells.append(judged_parts.assign(protocol=protocol, batches=batches))
+        study = Errors.of("7×7 pixels", rows)
+        found = judged([*parts(study, margins)], margins.level)
+        judged_cells.append(found.assign(protocol=protocol, batches=batches))
     return pd.concat(judged_cells, ignore_index=True)
 
 
@@ -439,18 +454,15 @@ def answers(parts: pd.DataFrame) -> pd.DataFrame:
     The parts are those of `evidence`, and of `evidence_of_networks` where there are any.
     """
     table = {}
-    claimed = {*parts["claim"]}
-    answered = [
-        (claim, view)
-        for claim, view in ANSWERED
-        if claim in claimed and view in {"both", *parts["view"]}
-    ]
-    for (protocol, batches), rows in parts.groupby(CELL, sort=False):
-        for claim, view in answered:
-            met = rows.loc[(rows["claim"] == claim) & rows["view"].isin(VIEWS[view]), "met"]
-            table[claim, view, protocol, batches] = answer(met) if len(met) else STILL
-    found = pd.Series(table).rename_axis(["claim", "view", *CELL])
-    return found.unstack(CELL, sort=False)
+    claims = {*parts["claim"]}
+    views = {"both", *parts["view"]}
+    for cell, rows in parts.groupby(CELL, sort=False):
+        for claim, view in ANSWERED:
+            if claim in claims and view in views:
+                counts = (rows["claim"] == claim) & rows["view"].isin(VIEWS[view])
+                met = rows.loc[counts, "met"]
+                table[claim, view, *cell] = answer(met) if len(met) else STILL
+    return pd.Series(table).rename_axis(["claim", "view", *CELL]).unstack(CELL, sort=False)
 
 
 def evidence_of_large(large: pd.DataFrame, small: pd.DataFrame, margins: Margins) -> pd.DataFrame:
@@ -462,13 +474,12 @@ def evidence_of_large(large: pd.DataFrame, small: pd.DataFrame, margins: Margins
     for cell, rows in cells(large):
         judged_parts = {}
         for seed, of_seed in rows.groupby("seed"):
+            study = Errors.of("28×28 pixels", of_seed)
             beside = None
             if cell in of_small:
                 same = of_small[cell]
                 beside = Errors.of("7×7 pixels", same[same["seed"] == seed])
-            judged_parts[int(str(seed))] = [
-                *parts_of_large(Errors.of("28×28 pixels", of_seed), beside, margins)
-            ]
+            judged_parts[int(str(seed))] = [*parts_of_large(study, beside, margins)]
         for claim in OF_LARGE:
             found = by_seed(judged_parts, claim)
             tables.append(found.assign(claim=claim, protocol=cell[0], batches=cell[1]))
@@ -486,11 +497,11 @@ def answers_of_large(parts: pd.DataFrame) -> pd.DataFrame:
     It is undecided where it hangs on parts that are met in some seeds and not in others.
     """
     table = {}
-    for (claim, protocol, batches), rows in parts.groupby(["claim", *CELL], sort=False):
+    for (claim, *cell), rows in parts.groupby(["claim", *CELL], sort=False):
         for view in READINGS:
             if view in {*rows["view"]}:
                 met = rows.loc[rows["view"].isin([view, "both"]), ""].map(MET)
-                table[claim, view, protocol, batches] = answer(met)
+                table[claim, view, *cell] = answer(met)
     return pd.Series(table).rename_axis(["claim", "view", *CELL]).unstack(CELL, sort=False)
 
 
@@ -507,31 +518,27 @@ def evidence_of_networks(errors: pd.DataFrame, margins: Margins) -> pd.DataFrame
     """Return the parts of C15 in every cell, from test errors of networks: see
     `claims.evidence`.
     """
-    starts_of = ["protocol", "batches", "method", "weights"]
-    by_side = {
-        side: rows.set_index("seed")["test_error"]
-        for side, rows in errors.groupby(starts_of, sort=False)
-    }
+    by_side = {}
+    for side, rows in errors.groupby([*CELL, "method", "weights"], sort=False):
+        by_side[side] = rows.set_index("seed")["test_error"]
+    cd = named("cd")
     judged_cells = []
-    for protocol, batches in dict.fromkeys(
-        errors.loc[errors["batches"] > 0, CELL].itertuples(index=False, name=None)
-    ):
+    for protocol, batches in cells_of(errors[errors["batches"] > 0]):
+        below = by_side[protocol, 0, "cd", TRAINED]
         found = []
         for view, method in READINGS.items():
-            side = by_side[protocol, batches, method, TRAINED]
-            effect = paired(side, by_side[protocol, 0, "cd", TRAINED], upper=1)
-            says = (
-                f"after {named(method)} {{}} times as many images are wrong as after {named('cd')}"
-            )
-            found.append(
-                (
-                    "C15",
-                    view,
-                    Part("classifier, 7×7 pixels", named(method), named("cd"), says, effect),
-                )
-            )
-        judged_cells.append(judged(found, margins.level).assign(protocol=protocol, batches=batches))
+            ours = named(method)
+            effect = paired(by_side[protocol, batches, method, TRAINED], below, upper=1)
+            says = f"after {ours} {{}} times as many images are wrong as after {cd}"
+            found.append(("C15", view, Part("classifier, 7×7 pixels", ours, cd, says, effect)))
+        judged_parts = judged(found, margins.level)
+        judged_cells.append(judged_parts.assign(protocol=protocol, batches=batches))
     return pd.concat(judged_cells, ignore_index=True)
+
+
+def cells_of(rows: pd.DataFrame) -> list[Cell]:
+    """Return the cells of a table, in order of appearance."""
+    return [*rows[CELL].drop_duplicates().itertuples(index=False, name=None)]
 
 
 def chosen(large: pd.DataFrame, n_cells: int = 10) -> tuple[Cell, ...]:
@@ -543,9 +550,10 @@ def chosen(large: pd.DataFrame, n_cells: int = 10) -> tuple[Cell, ...]:
     """
     ratios = over_cd(large)
     ratios = ratios[ratios["method"] == START]
-    below = ratios["ratio"].lt(1).groupby([ratios[name] for name in (*CELL, "layer")]).all()
-    below = below.groupby(CELL).any()
-    products = np.log(ratios["ratio"]).groupby([ratios[name] for name in CELL]).sum()
+    ratios["below"] = ratios["ratio"] < 1
+    ratios["log"] = np.log(ratios["ratio"])
+    below = ratios.groupby([*CELL, "layer"])["below"].all().groupby(CELL).any()
+    products = ratios.groupby(CELL)["log"].sum()
     ranked = products[below & (products.index != BOOK)].sort_values()
     return (BOOK, *ranked.index[: n_cells - 1])
 
@@ -558,14 +566,13 @@ def nearness(large: pd.DataFrame) -> pd.DataFrame:
     is the error of RBM 3 over the constant image's.
     """
     ends = large[(large["method"] == START) & (large["inputs"] == "own") & (large["layer"] > 1)]
-    by = [ends[name] for name in (*CELL, "layer")]
-    errors = np.exp(
-        np.log(1e4 * ends["mean_field"] / ends["n_images"]).groupby(by, sort=False).mean()
-    )
-    ratios = np.exp(np.log(ends["mean_field_ratio"]).groupby(by, sort=False).mean())
-    table = errors.unstack("layer")
+    ends["error"] = np.log(1e4 * ends["mean_field"] / ends["n_images"])
+    ends["ratio"] = np.log(ends["mean_field_ratio"])
+    means = ends.groupby([*CELL, "layer"], sort=False)[["error", "ratio"]].mean()
+    means = np.exp(means).unstack("layer")
+    table = means["error"]
     table["factor"] = settings_tried.factor(table)
-    table["RBM 3 / constant's"] = ratios.unstack("layer")[3]
+    table["RBM 3 / constant's"] = means["ratio", 3]
     return table.sort_values("factor", kind="stable")
 
 
@@ -576,7 +583,7 @@ def untold(runs: pd.DataFrame) -> dict[str, float]:
     It is the largest geometric mean over seeds among the layers: nothing is compared there.
     """
     worst = trained(runs).groupby("protocol", sort=False)["error / constant's"].max()
-    return {str(protocol): float(ratio) for protocol, ratio in worst.items() if ratio > TOLD}
+    return worst[worst > TOLD].to_dict()
 
 
 def turned(found: pd.DataFrame) -> pd.DataFrame:
@@ -590,16 +597,14 @@ def turned(found: pd.DataFrame) -> pd.DataFrame:
     counts = counts.reindex(columns=ANSWERS, fill_value=0)
     if BOOK not in found:
         return counts
+    counts["here"] = found[BOOK]
+    counts["turned by"] = "none"
     changes = sorted(neighbors(), key=lambda change: change[0])
-    turning = {}
-    for name, row in found.iterrows():
-        other = [
-            words
-            for _, words, cell in changes
-            if cell in found and row[cell] not in ("", row[BOOK])
-        ]
-        turning[name] = other[0] if other else "none"
-    return counts.assign(**{"here": found[BOOK], "turned by": pd.Series(turning)})
+    for _, words, cell in reversed(changes):  # the smallest one comes last, and stays
+        if cell in found:
+            turns = (found[cell] != "") & (found[cell] != found[BOOK])
+            counts.loc[turns, "turned by"] = words
+    return counts
 
 
 # where a claim is that searches stay at their start, and all did: that decides nothing
@@ -611,21 +616,22 @@ def neighbors() -> Iterator[tuple[float, str, Cell]]:
     """Yield the cells that differ from the book's in one setting: by which factor, how, and the
     cell.
     """
-    at = {
-        (settings.weight_scale, settings.learning_rate): name for name, settings in CROSSED.items()
-    }
     protocol, usual = BOOK
-    scale, rate = CROSSED[protocol].weight_scale, CROSSED[protocol].learning_rate
-    for other in SCALES:
-        yield scale / other, f"first weights N(0, {other:g})", (at[other, rate], usual)
-    for other in RATES:
-        yield rate / other, f"rate {other:g}", (at[scale, other], usual)
+    scale = CROSSED[protocol].weight_scale
+    rate = CROSSED[protocol].learning_rate
+    for name, settings in CROSSED.items():
+        other = settings.weight_scale
+        if settings.learning_rate == rate:
+            yield scale / other, f"first weights N(0, {other:g})", (name, usual)
+    for name, settings in CROSSED.items():
+        other = settings.learning_rate
+        if settings.weight_scale == scale:
+            yield rate / other, f"rate {other:g}", (name, usual)
     for batches in BATCHES:
-        yield (
-            usual / batches,
-            f"a start of {batches} mini-batch{'es' * (batches > 1)}",
-            (protocol, batches),
-        )
+        words = f"a start of {batches} mini-batch"
+        if batches > 1:
+            words += "es"
+        yield usual / batches, words, (protocol, batches)
 
 
 # ---- errors by cell
@@ -640,9 +646,8 @@ def over_cd(runs: pd.DataFrame, inputs: str = "own", measure: str = "mean_field"
     alike = ["protocol", "layer", "seed"]
     trained = ends[ends["method"] == "cd"].set_index(alike)[measure].rename("cd")
     rows = ends[ends["method"] != "cd"].join(trained, on=alike)
-    return rows.assign(ratio=rows[measure] / rows["cd"])[
-        [*CELL, "layer", "method", "seed", "ratio"]
-    ]
+    rows["ratio"] = rows[measure] / rows["cd"]
+    return rows[[*CELL, "layer", "method", "seed", "ratio"]]
 
 
 def by_cell(ratios: pd.DataFrame) -> pd.DataFrame:
@@ -666,8 +671,13 @@ def trained(runs: pd.DataFrame) -> pd.DataFrame:
 # ---- a cell of one's own
 
 OF_SIZES = {  # pixels of a side that a claim is about
-    **dict.fromkeys(("C3", "C4", "C5", "C10"), (7,)),
-    **dict.fromkeys(("C6", "C7", "C8"), (28,)),
+    "C3": (7,),
+    "C4": (7,),
+    "C5": (7,),
+    "C10": (7,),
+    "C6": (28,),
+    "C7": (28,),
+    "C8": (28,),
     "C9": (7, 28),
 }
 OWN = "yours"
@@ -687,10 +697,9 @@ def own_maps(
     make the start.
     """
     names = {field.name for field in dataclasses.fields(CDSettings)} - {"momentum_epochs"}
+    known = (*sorted(names), "x0", "x0_batches", "x0_epochs")
     for name in given:
-        checks.choice(
-            "a setting of a claim", name, (*sorted(names), "x0", "x0_batches", "x0_epochs")
-        )
+        checks.choice("a setting of a claim", name, known)
     settings = CDSettings(**{name: value for name, value in given.items() if name in names})
     count = data_sets.known(dataset)[1]
     images = checks.integer("images", n_images or min(10_000, count), at_least=1, at_most=count)
@@ -703,18 +712,16 @@ def own_maps(
     seeds = tuple(range(n_seeds))
     maps = {}
     for side in OF_SIZES[checks.choice("claim", claim, tuple(OF_SIZES))]:
-        own = Map(
-            images=Images(dataset=dataset, side=side, n_images=images),
+        usual = LARGE if side == 28 else Map()
+        pixels = Images(dataset=dataset, side=side, n_images=images)
+        maps[side] = dataclasses.replace(
+            usual,
+            images=pixels,
             seeds=seeds,
             protocols={OWN: settings},
             cells=cells,
             searched=cells,
         )
-        if side == 28:
-            own = dataclasses.replace(
-                own, layers=LARGE.layers, inputs=LARGE.inputs, methods=LARGE.methods
-            )
-        maps[side] = own
     return maps
 
 
@@ -730,11 +737,10 @@ def nearest(claim: str, given: Mapping[str, Any]) -> str:
     usual = CDSettings()
     scale = given.get("weight_scale", usual.weight_scale)
     rate = given.get("learning_rate", usual.learning_rate)
-    batches = (
-        given.get("x0_batches", 1)
-        if given.get("x0") == "batch"
-        else 600 * given.get("x0_epochs", 1)
-    )
+    if given.get("x0") == "batch":
+        batches = given.get("x0_batches", 1)
+    else:
+        batches = 600 * given.get("x0_epochs", 1)
     asked = np.log(np.maximum([scale, rate, batches], 1e-9))
     distances = {}
     of_cells = dict(cells(tables().runs))
@@ -766,14 +772,14 @@ def seconds(settings: Map) -> float:
     sizes = [study.images.side**2, *study.layers]
     rows = []
     for n_visible, n_hidden in pairwise(sizes):
-        counts = [(0, 5 * (study.reading.n_gen or 0))]  # an epoch of CD-1 is five products
-        counts += [(1_200, 2 * 1_200)] * len(settings.methods) * len(settings.inputs)
-        rows += [(n_visible, n_hidden, n_images, *count) for count in counts]
-    table = pd.DataFrame(
-        rows, columns=["n_visible", "n_hidden", "n_images", "evaluations", "products"]
-    )
-    measured = (read_recorded("linear_cost", name) for name in ("objectives", "training"))
-    return float(timed(table, *measured)["seconds"].sum()) * len(study.seeds)
+        size = (n_visible, n_hidden, n_images)
+        rows.append((*size, 0, 5 * (study.reading.n_gen or 0)))  # an epoch of CD-1 is five products
+        rows += [(*size, 1_200, 2 * 1_200)] * len(settings.methods) * len(settings.inputs)
+    columns = ["n_visible", "n_hidden", "n_images", "evaluations", "products"]
+    objectives = read_recorded("linear_cost", "objectives")
+    training = read_recorded("linear_cost", "training")
+    work = timed(pd.DataFrame(rows, columns=columns), objectives, training)
+    return float(work["seconds"].sum()) * len(study.seeds)
 
 
 def own_answer(
@@ -784,8 +790,8 @@ def own_answer(
 
     That is its error over the constant image's, by size and layer: geometric means over seeds.
     """
-    studies: dict[int, pd.DataFrame] = {}
-    told: dict[str, pd.Series] = {}
+    studies = {}
+    told = {}
     for side, settings in maps.items():
         label = f"{claim}, {side}x{side} pixels"
         runs = results.tables(plan(settings), folder, n_jobs=n_jobs, label=label)["runs"]
@@ -797,10 +803,9 @@ def own_answer(
     printed = all(settings.images.dataset == "mnist" for settings in maps.values())
     found = {}
     for seed in next(iter(maps.values())).seeds:
-        one = {
-            side: Errors.of(f"{side}×{side} pixels", rows[rows["seed"] == seed])
-            for side, rows in studies.items()
-        }
+        one = {}
+        for side, rows in studies.items():
+            one[side] = Errors.of(f"{side}×{side} pixels", rows[rows["seed"] == seed])
         if 28 in one:
             found[seed] = [*parts_of_large(one[28], one.get(7), Margins(), printed=printed)]
         else:
@@ -835,7 +840,7 @@ def plot_answers(found: pd.DataFrame, marked: Sequence[str]) -> Figure:
     for x, (protocol, _) in enumerate(found.columns):
         if protocol in marked:
             ax.axvspan(x - 0.5, x + 0.5, color="black", alpha=0.12, linewidth=0)
-    _name_cells(ax, list(found.columns))
+    _name_cells(ax, [*found.columns])
     ax.set_yticks(range(len(found)), [f"{claim}, {view}" for claim, view in found.index])
     ax.set_ylim(len(found) - 0.5, -0.5)
     ax.grid(visible=False)
@@ -849,17 +854,13 @@ def plot_ends(ratios: pd.DataFrame) -> Figure:
     seeds, and seeds.
     """
     layers = sorted(ratios["layer"].unique())
-    columns = list(dict.fromkeys(ratios[CELL].itertuples(index=False, name=None)))
+    columns = cells_of(ratios)
     figure, axes = panels(len(layers), 1, height=1.2 + 2.0 * len(layers), sharex=True)
     for ax, layer in zip(axes[:, 0], layers, strict=True):
         rows = ratios[ratios["layer"] == layer]
         series = {}
         for method, ends in rows.groupby("method", sort=False):
-            face = "white" if ":" in str(method) else method_look(str(method))["color"]
-            series[named(str(method))] = (
-                ends,
-                {"color": method_look(str(method))["color"], "markerfacecolor": face},
-            )
+            series[named(str(method))] = ends, _marker(str(method))
         _plot_columns(ax, series, "ratio", columns)
         ax.axhline(1, color="black", linewidth=0.8)
         ax.set_title(f"RBM {layer}")
@@ -879,21 +880,15 @@ def plot_networks(errors: pd.DataFrame) -> Figure:
     """
     table = errors.assign(percent=100 * errors["test_error"])
     of_cells = table[table["batches"] > 0]
-    columns = list(dict.fromkeys(of_cells[CELL].itertuples(index=False, name=None)))
+    columns = cells_of(of_cells)
     figure, ((ax,),) = panels(1, 1, height=4.2)
     trained = table[table["method"] == "cd"].drop(columns="batches")
-    series = {
-        named("cd"): (
-            trained.merge(of_cells[CELL].drop_duplicates(), on="protocol"),
-            {"color": BLUE},
-        )
-    }
+    trained = trained.merge(of_cells[CELL].drop_duplicates(), on="protocol")
+    series = {named("cd"): (trained, {"color": BLUE})}
     for (method, weights), rows in of_cells.groupby(["method", "weights"], sort=False):
-        look = {"color": method_look(str(method))["color"]}
+        look = _marker(str(method))
         if method == START:
-            look = {"color": SKY}
-        if ":" in str(method):
-            look["markerfacecolor"] = "white"
+            look["color"] = SKY
         words = named(str(method))
         if weights != TRAINED:
             look["marker"] = "s"
@@ -912,6 +907,14 @@ def plot_networks(errors: pd.DataFrame) -> Figure:
     return figure
 
 
+def _marker(method: str) -> dict[str, str]:
+    """Return the look of a method's markers, open ones where it has settings."""
+    look = {"color": method_look(method)["color"]}
+    if ":" in method:
+        look["markerfacecolor"] = "white"
+    return look
+
+
 def _plot_columns(
     ax: Axes,
     series: Mapping[str, tuple[pd.DataFrame, dict[str, Any]]],
@@ -926,12 +929,8 @@ def _plot_columns(
         places = rows[CELL].apply(tuple, axis=1).map(columns.index) + shift
         ax.plot(places, rows[value], "_", color=look["color"], alpha=0.4, markersize=3)
         means = np.exp(np.log(rows[value]).groupby(places).mean())
-        ax.plot(
-            means.index,
-            means,
-            **({"marker": "o", "markersize": 3, "linewidth": 0} | look),
-            label=words,
-        )
+        shape = {"marker": "o", **look}
+        ax.plot(means.index, means, markersize=3, linewidth=0, label=words, **shape)
     log_scale(ax, "y")
 
 
@@ -939,18 +938,21 @@ def _name_cells(ax: Axes, columns: Sequence[Cell]) -> None:
     """Name cells by their mini-batches, and by their protocols between lines; a star marks what
     nobody has.
     """
-    counts = [f"{batches}*" if batches == NO_READING else str(batches) for _, batches in columns]
+    protocols = []
+    counts = []
+    for protocol, batches in columns:
+        protocols.append(protocol)
+        counts.append(str(batches))
+        if batches == NO_READING:
+            counts[-1] += "*"
     ax.set_xticks(range(len(columns)), counts, rotation=90, fontsize="small")
     ax.set_xlim(-0.5, len(columns) - 0.5)
-    for protocol, at in pd.Series(range(len(columns))).groupby(
-        [name for name, _ in columns], sort=False
-    ):
+    for protocol, at in pd.Series(range(len(columns))).groupby(protocols, sort=False):
         ax.axvline(at.max() + 0.5, color="black", linewidth=0.4)
         place = {"xy": (at.mean(), 0), "xycoords": ("data", "axes fraction"), "xytext": (0, -30)}
         look = {"textcoords": "offset points", "ha": "center", "va": "top", "fontsize": "x-small"}
-        ax.annotate(
-            protocol_words(str(protocol)), **place, **look, rotation=90 if protocol in WHOLE else 0
-        )
+        rotation = 90 if protocol in WHOLE else 0
+        ax.annotate(protocol_words(str(protocol)), **place, **look, rotation=rotation)
 
 
 def protocol_words(protocol: str) -> str:
@@ -958,5 +960,5 @@ def protocol_words(protocol: str) -> str:
     if protocol in WHOLE:
         return protocol
     settings = CROSSED[protocol]
-    star = "*" if settings.learning_rate == NOBODYS else ""
-    return f"N(0, {settings.weight_scale:g})\nrate {settings.learning_rate:g}{star}"
+    words = f"N(0, {settings.weight_scale:g})\nrate {settings.learning_rate:g}"
+    return f"{words}*" if settings.learning_rate == NOBODYS else words
