@@ -149,13 +149,15 @@ class RBM(_Network):
         What trains: contrastive divergence, or an optimizer that goes on from one epoch of it.
     n_iter : int
         Epochs of contrastive divergence, or generations of an optimizer.
-    learning_rate, batch_size, cd_steps, persistent, momentum, final_momentum, momentum_epochs,
-    weight_decay
+    learning_rate, batch_size, cd_steps, persistent
         Of contrastive divergence, also where an optimizer goes on from it. These and all that are
         not described here are fields of `leamvd.networks.dbn.Training`.
-    initial_weights, weight_scale, visible_biases : {"normal", "uniform", "glorot"}, float, {"zero",
-    "data"}
+    momentum, final_momentum, momentum_epochs, weight_decay
         Of contrastive divergence.
+    initial_weights, visible_biases : {"normal", "uniform", "glorot"}, {"zero", "data"}
+        Of contrastive divergence.
+    weight_scale : float
+        Of its first weights.
     reading : leamvd.Reading, optional
         Of LEA-MVD. The other optimizers take `population_size` and `x0_in_population` from it; its
         `n_gen` is not used.
@@ -171,10 +173,10 @@ class RBM(_Network):
 
     Attributes
     ----------
-    layers_, parameters_ : list of leamvd.networks.rbm.RBMParameters,
-    leamvd.networks.rbm.RBMParameters
-        The one layer, as of a `DBN`, and its weights and biases, as ``leamvd.networks.likelihood``
-        takes them, say.
+    layers_ : list of leamvd.networks.rbm.RBMParameters
+        The one layer, as of a `DBN`.
+    parameters_ : leamvd.networks.rbm.RBMParameters
+        Its weights and biases, as ``leamvd.networks.likelihood`` takes them, say.
     components_ : (n_hidden, n_visible) array
         Weights.
     intercept_hidden_, intercept_visible_ : (n_hidden,) array, (n_visible,) array
@@ -446,8 +448,7 @@ class DBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    dbn : DBN, RBM, FrozenEstimator of a fitted one, or sequence of
-    leamvd.networks.rbm.RBMParameters, optional
+    dbn : DBN, RBM, FrozenEstimator of a fitted one, or sequence of RBMParameters, optional
         By default ``DBN()``. A copy is trained by each `fit`; settings of one that is given have
         names like ``dbn__method``. One that is fitted, within `sklearn.frozen.FrozenEstimator`, or
         its `layers_` are taken as pre-trained: a search over fine-tuning then pre-trains once.

@@ -40,8 +40,7 @@ class CMAES(Optimizer):
         Initial standard deviation, 0.1 by default as in LEA-MVD's initialization (B).
     diagonal : bool
         Separable CMA-ES (pycma's CMA_diagonal): O(n) memory.
-    bounds : scipy.optimize.Bounds, pair (low, high) of float or array_like, or n pairs (low_i,
-    high_i), optional
+    bounds : scipy.optimize.Bounds, n pairs (low, high), or pair of float or array_like, optional
         Search limits, enforced by pycma. Variables that they fix are not told to it.
     population_size, n_gen : int
         Candidates a generation (24, as LEA-MVD's), and generations.

@@ -50,8 +50,7 @@ class LEAMVD(Optimizer):
         initialization (A): uniform in `bounds`. Not modified.
     n_var : int, optional
         n; needed only where neither `x0` nor an array in `bounds` tells it.
-    bounds : scipy.optimize.Bounds, n pairs (low_i, high_i), or pair (low, high) of float or
-    array_like, optional
+    bounds : scipy.optimize.Bounds, n pairs (low, high), or pair of float or array_like, optional
         x_inf and x_sup. The first population is drawn in them where there is no `x0`, and then they
         are finite; `x0` is clipped to them. What they do beyond that is up to ``reading.limits``,
         by default nothing (item R15).

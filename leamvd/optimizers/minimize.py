@@ -127,8 +127,7 @@ def minimize(
     x0 : array_like, shape (n,), or float, optional
         Start solution; a number is that of one variable. Without it, the first generation is drawn
         uniformly in `bounds`, and a CMA-ES starts at their center.
-    bounds : scipy.optimize.Bounds, n pairs (low_i, high_i), or pair (low, high) of float or
-    array_like, optional
+    bounds : scipy.optimize.Bounds, n pairs (low, high), or pair of float or array_like, optional
         Search limits, which every point keeps; with ``limits="first"``, as in the paper, those of
         the first generation alone (item R15). None and infinities are open ends, which need `x0`.
         It is clipped if it lies outside. Pairs of two variables are tuples: lists or arrays are
