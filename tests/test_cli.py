@@ -374,7 +374,7 @@ def test_an_interrupt_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_missing_extra_is_one_sentence(tmp_path: Path) -> None:
     program = (
         "import sys; sys.modules['papermill'] = None; sys.argv[1:] = ['reproduce', 'esd']\nimport"
-        " leamvd.__main__"
+        " leamvd_paper.__main__"
     )
     done = subprocess.run(
         [sys.executable, "-c", program],

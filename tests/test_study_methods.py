@@ -29,6 +29,8 @@ def values(name: str) -> st.SearchStrategy[Any]:
         return st.booleans()
     if HINTS[name] in (int, int | None):
         return st.integers(2, 10**6)
+    if name == "perturbation_share":
+        return st.floats(1e-30, 1)
     return st.floats(0, 0.999) if name in SHARES else st.floats(1e-30, 1e30)
 
 

@@ -270,7 +270,7 @@ def test_a_changed_setting_is_named(
     section: Any, name: str, change: dict[str, Any], told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = section.RECORDED[name]
-    several = isinstance(own.settings, tuple)
+    several = isinstance(own.settings, list | tuple)
     settings = (own.settings[0].changed(**change),) if several else own.settings.changed(**change)
     monkeypatch.setitem(section.RECORDED, name, own._replace(settings=settings))
     assert any(one.startswith(told) for one in verify.changed_settings(name))

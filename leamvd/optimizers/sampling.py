@@ -15,11 +15,8 @@ from leamvd.optimizers.random_streams import TILE
 
 LIMITS = ("first", "clip", "reflect")  # what search limits do to a new individual (item R15)
 PERTURBATIONS = ("entry", "column", "off", "added")  # what the perturbation is (item R17)
-_FIRST = LIMITS.index("first")
-_REFLECT = LIMITS.index("reflect")
-_COLUMN = PERTURBATIONS.index("column")
-_OFF = PERTURBATIONS.index("off")
-_ADDED = PERTURBATIONS.index("added")
+_FIRST, _REFLECT = LIMITS.index("first"), LIMITS.index("reflect")
+_COLUMN, _OFF, _ADDED = (PERTURBATIONS.index(name) for name in PERTURBATIONS[1:])
 # counter blocks drawn at a time for the perturbation: two hits each, some 20 are needed for a tile
 _RUN = 16
 
@@ -65,8 +62,9 @@ class Perturbation(NamedTuple):
 @kernel()
 def perturbation() -> Perturbation:
     """Return the working memory of `perturb`."""
-    words: Words = np.empty((4, _RUN), np.uint32)
-    return Perturbation(words, np.empty((2, _RUN), np.int64), np.empty((2, _RUN)))
+    return Perturbation(
+        np.empty((4, _RUN), np.uint32), np.empty((2, _RUN), np.int64), np.empty((2, _RUN))
+    )
 
 
 @kernel()
@@ -78,10 +76,12 @@ def _draw_hits(place: Place, row: int, block: np.uint64, p: Perturbation) -> Non
         place.seed, random_streams.PERTURBATION, place.generation, row, block, p.words
     )
     for half in range(2):
-        word = p.words[2 * half]
-        factor = p.words[2 * half + 1]
-        gap = p.gaps[half]
-        u = p.factors[half]
+        word, factor, gap, u = (
+            p.words[2 * half],
+            p.words[2 * half + 1],
+            p.gaps[half],
+            p.factors[half],
+        )
         for i in range(word.size):
             log_u = random_streams.log((np.float64(word[i]) + 1.0) * 2.0**-32)
             gap[i] = np.int64(log_u / place.log_unperturbed)
@@ -95,19 +95,17 @@ def perturb(x: Floats, place: Place, row: int, tile: int, p: Perturbation, step:
 
     Or add `step`, of each column or one for all, times U(-0.5, 0.5).
     """
-    column = -1
-    block = np.uint64(tile) * np.uint64(TILE)
+    column, block = -1, np.uint64(tile) * np.uint64(TILE)
     while True:
         _draw_hits(place, row, block, p)
         for i in range(2 * _RUN):
             column += 1 + p.gaps[i % 2, i // 2]
             if column >= x.size:
                 return
-            factor = p.factors[i % 2, i // 2]
             if place.perturbation == _ADDED:
-                x[column] += step[min(column, step.size - 1)] * (factor - 1)
+                x[column] += step[min(column, step.size - 1)] * (p.factors[i % 2, i // 2] - 1)
             else:
-                x[column] *= factor
+                x[column] *= p.factors[i % 2, i // 2]
         block += np.uint64(_RUN)
 
 
@@ -122,9 +120,7 @@ def limited(x: Any, low: Any, high: Any, limits: int) -> Any:
             y = end + (end - x)
         elif width > 0:
             far = math.fabs(x - low) % (2 * width)
-            if far > width:
-                far = 2 * width - far
-            y = low + far
+            y = low + (2 * width - far if far > width else far)
     return min(max(y, low), high)
 
 
@@ -150,9 +146,7 @@ def uniform(X: Floats, low: Floats, high: Floats, place: Place) -> None:
     """Draw initialization (A): X_ri = low_i + (high_i - low_i) u, u ~ U(0, 1)."""
     n = X.shape[1]
     for c in prange((n + TILE - 1) // TILE):
-        s = random_streams.scratch(X)
-        start = c * TILE
-        stop = min(n, start + TILE)
+        s, start, stop = random_streams.scratch(X), c * TILE, min(n, (c + 1) * TILE)
         for r in range(X.shape[0]):
             x = X[r, start:stop]
             random_streams.uniform_tile(
@@ -169,9 +163,7 @@ def normal(
     """Draw initialization (B): X_ri = center_i + sigma0 z, z ~ N(0, 1)."""
     n = X.shape[1]
     for c in prange((n + TILE - 1) // TILE):
-        s = random_streams.scratch(X)
-        start = c * TILE
-        stop = min(n, start + TILE)
+        s, start, stop = random_streams.scratch(X), c * TILE, min(n, (c + 1) * TILE)
         for r in range(X.shape[0]):
             x = X[r, start:stop]
             random_streams.normal_tile(place.seed, random_streams.NORMAL, place.generation, r, c, s)
@@ -201,15 +193,16 @@ def descent_columns(
     out: Floats,
 ) -> None:
     """Write C_ani of the columns start, start + 1, ... to `out`: of P and of C_ani(t - 1) there."""
-    stop = start + out.size
-    best = X[order[0], start:stop]
-    old = path.dtype.type(1 - RATE)
+    stop, best, old = (
+        start + out.size,
+        X[order[0], start : start + out.size],
+        path.dtype.type(1 - RATE),
+    )
     ir, row_weights, path_weight, fresh = combination
     for i in range(out.size):
         out[i] = old * descent[i] + fresh * path_weight * path[i]
     for j in range(ir.size):
-        x = X[order[ir[j]], start:stop]
-        weight = fresh * row_weights[j]
+        x, weight = X[order[ir[j]], start:stop], fresh * row_weights[j]
         for i in range(out.size):
             out[i] += weight * (best[i] - x[i])
 
@@ -235,50 +228,55 @@ def regenerate(
     their order, and `order` at 0, 1, 2, ...; `drawn` (1,) then holds the generation: no
     interruption comes between.
     """
-    size, n = X.shape
-    n_elite = size - shift.descent.size
+    n, size = X.shape[1], X.shape[0]
+    n_new = shift.descent.size
+    n_elite = size - n_new
     for c in prange((n + CHUNK - 1) // CHUNK):
         s = random_streams.scratch(X)
         hits = perturbation()
-        center = np.empty(TILE, X.dtype)
-        P = np.empty(TILE, X.dtype)
-        C = np.empty(TILE, X.dtype)
+        center, P, C = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
         elite = np.empty((n_elite, TILE), X.dtype)
         for start in range(c * CHUNK, min(n, (c + 1) * CHUNK), TILE):
-            stop = min(n, start + TILE)
-            tile = start // TILE
+            stop, tile = min(n, start + TILE), start // TILE
             width = stop - start
-            best = X[order[0], start:stop]
-            mean = vectors.mean[start:stop]
-            sigma = vectors.std[start:stop]
-            path = vectors.path[start:stop]
-            descent = vectors.descent[start:stop]
-            previous = vectors.previous[start:stop]
-            unit = added if added.size == 1 else added[start:stop]
+            best, mean, sigma = (
+                X[order[0], start:stop],
+                vectors.mean[start:stop],
+                vectors.std[start:stop],
+            )
+            path, descent = vectors.path[start:stop], vectors.descent[start:stop]
+            previous, unit = (
+                vectors.previous[start:stop],
+                added if added.size == 1 else added[start:stop],
+            )
             path_columns(best, previous, path, P[:width])
             descent_columns(X, order, combination, P[:width], descent, start, C[:width])
-            path[:] = P[:width]
-            descent[:] = C[:width]
-            previous[:] = best
+            path[:], descent[:] = P[:width], C[:width]
             for i in range(width):
-                center[i] = mean[i] + shift.path * path[i]
+                P[i], C[i], previous[i] = path[i], descent[i], best[i]
+                center[i] = mean[i] + shift.path * P[i]
             for k in range(n_elite):
                 if order[k] != k:
                     elite[k, :width] = X[order[k], start:stop]
             for k in range(n_elite):
                 if order[k] != k:
                     X[k, start:stop] = elite[k, :width]
-            for row in range(n_elite, size):
-                x = X[row, start:stop]
-                step = shift.descent[row - n_elite]
+            for r in range(n_new):
+                x, step = X[n_elite + r, start:stop], shift.descent[r]
                 random_streams.normal_tile(
-                    place.seed, random_streams.NORMAL, place.generation, row, tile, s
+                    place.seed, random_streams.NORMAL, place.generation, n_elite + r, tile, s
                 )
                 for i in range(width):
                     x[i] = s.numbers[i] * sigma[i] + (center[i] + step * C[i])
                 if place.perturbation != _OFF:
-                    drawn_row = size if place.perturbation == _COLUMN else row
-                    perturb(x, place, drawn_row, tile, hits, unit)
+                    perturb(
+                        x,
+                        place,
+                        size if place.perturbation == _COLUMN else n_elite + r,
+                        tile,
+                        hits,
+                        unit,
+                    )
                 limit(x, low[start:stop], high[start:stop], place.limits)
     for k in range(size):
         order[k] = k

@@ -79,10 +79,8 @@ def mean_and_std(population: ArrayLike, weights: ArrayLike) -> tuple[Floats, Flo
     given = np.asarray(population)
     X = checks.array("population", given, shape=(None, None), dtype=checks.precision(given))
     G = checks.array("weights", weights, shape=(len(X),), dtype=X.dtype)
-    n = X.shape[1]
-    mean = np.empty(n, X.dtype)
-    std = np.empty(n, X.dtype)
-    mean_std_columns(X, np.arange(len(X)), G, 0, n, mean, std)
+    mean, std = np.empty(X.shape[1], X.dtype), np.empty(X.shape[1], X.dtype)
+    mean_std_columns(X, np.arange(len(X)), G, 0, X.shape[1], mean, std)
     return mean, std
 
 
