@@ -71,10 +71,9 @@ def test_each_figure_of_a_notebook_has_its_data_below(pages: dict[Path, Beautifu
     for path, page in pages.items():
         data = [Path(str(link["href"])) for link in page.select('article a[href$=".json"]')]
         if path.parent.name == "notebooks":
-            code = (ROOT / "notebooks" / path.with_suffix(".ipynb").name).read_text(
-                encoding="utf-8"
-            )
-            names = re.findall(r'\\"([\w{}-]+)\\", output\)', code)
+            notebook = nbformat.read(ROOT / "notebooks" / f"{path.stem}.ipynb", 4)
+            code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
+            names = re.findall(r'"([\w{}-]+)",\s*output\b', code)
             assert [own.stem for own in data] == [
                 name.format(size=path.stem.rpartition("_")[2]) for name in names
             ]
