@@ -46,6 +46,11 @@ REFUSED: list[tuple[type[Exception], str, Callable[[], Any]]] = [
     (ValueError, "x must be a finite number, got nan", lambda: checks.real("x", np.nan)),
     (
         ValueError,
+        "x must be a finite number > 0, got 0",
+        lambda: checks.real("x", 0, above=0, dtype="float64"),
+    ),
+    (
+        ValueError,
         "in float32 > 0, got 1e-60",
         lambda: checks.real("x", 1e-60, above=0, dtype="float32"),
     ),

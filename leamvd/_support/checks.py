@@ -86,7 +86,7 @@ def real(
     with np.errstate(over="ignore", under="ignore"):
         rounded = float(np.asarray(number, dtype))
     what = "a finite number"
-    if dtype != np.float64:
+    if np.dtype(dtype) != np.float64:
         what += f" in {np.dtype(dtype)}"
     _check_range(name, what, rounded, value, **limits)
     return number
