@@ -24,7 +24,7 @@ from leamvd_paper.data.images import Dataset
 from . import results, settings_map
 from .classification import GLOROT, RANDOM, normal_stack, random_stack
 from .layers import Images, Study, rbms, stack
-from .results import Call, Plan, Result, delayed, read_recorded
+from .results import Call, Plan, Recorded, Result, delayed, read_recorded
 from .settings_map import TRAINED, Map
 
 # a network that starts at random weights, as large as a method's where it is said of one
@@ -318,3 +318,9 @@ def plan_of_map(study: OfMap) -> Plan:
     held_out = dataclasses.replace(images, image_set=study.image_set)
     columns = [*settings_map.CELL, *SIDE]
     return plan_of(columns, sides, images, images, held_out, dtype, study.epochs, study.rates)
+
+
+RECORDED = {
+    "classification_moved": Recorded(PAPER, lambda: plan(PAPER)),
+    "map_networks": Recorded(OF_MAP, lambda: plan_of_map(OF_MAP)),
+}

@@ -198,6 +198,12 @@ OWN_INPUTS = Map(inputs=("own",))
 SMALL = OWN_INPUTS.changed(protocols=FIRST)
 OTHERS = tuple(cell for cell in CELLS if cell not in SMALL.cells)
 MORE = dataclasses.replace(OWN_INPUTS, cells=OTHERS, searched=OTHERS)
+FULL_CELLS: tuple[Cell, ...] = (BOOK, ("0.1/0.1", 5), ("0.01/0.003", 60))
+# CMA-ES with its whole matrix, of which the separable form stands for
+FULL = dataclasses.replace(
+    OWN_INPUTS, methods=(EQUAL,), seeds=(0, 1), cells=FULL_CELLS, searched=FULL_CELLS
+)
+SHARED = Map(inputs=("shared",)).changed(protocols=BOOK[:1])
 LARGE = Map(
     images=Images(dataset="mnist", side=28, n_images=10_000),
     layers=(500, 500, 2000),
@@ -304,6 +310,9 @@ def kept(rows: pd.DataFrame) -> pd.DataFrame:
 RECORDED = {
     "map_7x7": Recorded(SMALL, lambda: plan(SMALL), kept),
     "map_7x7_more": Recorded(MORE, lambda: plan(MORE), kept),
+    "map_7x7_shared": Recorded(SHARED, lambda: plan(SHARED), kept),
+    "map_7x7_full": Recorded(FULL, lambda: plan(FULL), kept),
+    "map_28x28": Recorded(LARGE, lambda: plan(LARGE), kept),
 }
 
 # ---- answers
