@@ -15,6 +15,7 @@ import leamvd
 import reference
 from leamvd._support.compile import Array
 from leamvd_paper.data import functions
+from leamvd_paper.studies.in_numpy import lea_mvd
 
 METHOD = (Path(__file__).parents[1] / "book" / "method.md").read_text(encoding="utf-8")
 
@@ -52,22 +53,17 @@ class Replay:
         return self.factors
 
 
-@pytest.fixture(scope="module")
-def code() -> dict[str, Any]:
-    """Run the page's code; "printed" is what it prints."""
+def test_the_code_prints_what_the_page_says() -> None:
     names: dict[str, Any] = {}
     with contextlib.redirect_stdout(io.StringIO()) as output:
         for block in re.findall(r"^```python\n(.*?)^```", METHOD, re.MULTILINE | re.DOTALL):
             exec(block, names)
-    return names | {"printed": output.getvalue()}
-
-
-def test_the_code_prints_what_the_page_says(code: dict[str, Any]) -> None:
-    assert re.findall(r"^```text\n(.*?)^```", METHOD, re.MULTILINE | re.DOTALL) == [code["printed"]]
+    printed = re.findall(r"^```text\n(.*?)^```", METHOD, re.MULTILINE | re.DOTALL)
+    assert printed == [output.getvalue()]
 
 
 @pytest.mark.parametrize("x0", [np.ones(3), np.full(30, 1e-6)], ids=["improves", "resets"])
-def test_the_code_agrees_with_the_library(code: dict[str, Any], x0: Array) -> None:
+def test_the_code_agrees_with_the_library(x0: Array) -> None:
     def objective(X: Array) -> Array:
         return functions.rastrigin(X)
 
@@ -77,7 +73,7 @@ def test_the_code_agrees_with_the_library(code: dict[str, Any], x0: Array) -> No
         told.append(X)
         return objective(X)
 
-    x, value = code["lea_mvd"](told_objective, x0, Replay(seed=4), n_gen=60)
+    x, value = lea_mvd(told_objective, x0, Replay(seed=4), n_gen=60)
     opt = leamvd.LEAMVD(x0, seed=4, n_gen=60)
     while not opt.stop():
         X = opt.ask()

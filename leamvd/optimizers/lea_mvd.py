@@ -2,7 +2,7 @@
 
 Valdez and Rojas-Dominguez (2019), "An Evolutionary Algorithm of Linear complexity: Application to
 Training of Deep Neural Networks". Symbols of the paper stand in the comments; R1-R19 are the rows
-of `leamvd.Reading`.
+of `leamvd.Reading`. The default reading on one page, in NumPy, is the book's page "The method".
 """
 
 import math

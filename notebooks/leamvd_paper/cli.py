@@ -417,11 +417,11 @@ def claim(
     click.echo(_text(parts))
     click.echo("\nthe error of contrastive divergence at its end, over that of a constant image")
     click.echo(_text(ratios))
-    near = "these are not the paper's images: its numbers are no bounds here"
     if dataset == "mnist":
         near = settings_map.nearest(name, given)
-    if near:
-        click.echo(f"\n{near}")
+    else:
+        near = "these are not the paper's images: its numbers are no bounds here"
+    click.echo(f"\n{near}")
 
 
 @main.command()

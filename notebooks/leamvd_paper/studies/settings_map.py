@@ -212,28 +212,34 @@ LARGE = Map(
     methods=(METHODS["lea-mvd:printed"], METHODS["lea-mvd"]),
     searched=(),
 )
+QUICK_CELLS: tuple[Cell, ...] = (
+    ("0.1/0.1", 5),
+    ("0.1/0.1", 600),
+    ("0.01/0.003", 5),
+    ("0.01/0.003", 600),
+)
 QUICK = Map(
     images=Images(n_images=200),
     layers=(10, 10, 20),
+    inputs=("own",),
     seeds=(0, 1),
-    cells=(
-        ("0.1/0.1", 5),
-        ("0.1/0.1", 600),
-        ("0.01/0.1", 5),
-        ("0.01/0.1", 600),
-        ("0.01/0.003", 5),
-        ("0.01/0.003", 600),
-    ),
+    cells=QUICK_CELLS,
+    searched=QUICK_CELLS,
     updates=600,
     first_updates=60,
 )
+QUICK_LARGE = dataclasses.replace(
+    QUICK, images=Images(side=28, n_images=100), layers=(20, 20, 40), methods=LARGE.methods
+)
 PROFILES = {"quick": QUICK, "paper": OWN_INPUTS}
+LARGE_PROFILES = {"quick": QUICK_LARGE, "paper": LARGE}
 
 
 class Tables(NamedTuple):
-    """What is measured."""
+    """Errors of the layers of each cell."""
 
-    runs: pd.DataFrame  # errors of the layers of each cell
+    runs: pd.DataFrame  # at 7x7 pixels
+    large: pd.DataFrame  # at 28x28 pixels
 
 
 def tables(
@@ -242,18 +248,27 @@ def tables(
     """Return the errors of all layers by cell: what is recorded, or what is computed here."""
     if profile == "recorded":
         results.refuse(changes)
-        runs = pd.concat([read_recorded("map_7x7"), read_recorded("map_7x7_more")])
-        places = [*PROTOCOLS]
         return Tables(
-            runs.sort_values("protocol", key=lambda names: names.map(places.index), kind="stable")
+            _together("map_7x7", "map_7x7_more"), _together("map_28x28", "map_28x28_searched")
         )
     calls = planned(profile, **changes)
     return Tables(**results.tables(calls, folder, n_jobs=n_jobs, label="the map"))
 
 
-def planned(profile: str, **changes: Any) -> Plan:
-    """Return the plan of a profile with changes."""
-    return plan(results.profile(profile, PROFILES).changed(**changes))
+def _together(*names: str) -> pd.DataFrame:
+    """Return what is recorded under some names, protocols in their order."""
+    runs = pd.concat([read_recorded(name) for name in names])
+    places = [*PROTOCOLS]
+    return runs.sort_values(
+        "protocol", key=lambda protocols: protocols.map(places.index), kind="stable"
+    )
+
+
+def planned(profile: str, *, layers: Sequence[int] | None = None, **changes: Any) -> Plan:
+    """Return the plan of a profile with changes; the layers are those of 7x7 pixels."""
+    small = results.profile(profile, PROFILES).changed(layers=layers, **changes)
+    large = LARGE_PROFILES[profile].changed(**changes)
+    return {"runs": plan(small)["runs"], "large": plan(large)["runs"]}
 
 
 # ---- what is computed
@@ -735,14 +750,11 @@ def own_maps(
 
 
 def nearest(claim: str, given: Mapping[str, Any]) -> str:
-    """Return in a sentence the answer to a claim at the cell of the map that is nearest; "" where
-    there is no map.
+    """Return in a sentence the answer to a claim at the cell of the map that is nearest.
 
     Near is by the logarithms of the first weights' scale, the rate and the mini-batches of the
-    start.
+    start, among cells in which something has searched.
     """
-    if claim in OF_LARGE:
-        return ""
     usual = CDSettings()
     scale = given.get("weight_scale", usual.weight_scale)
     rate = given.get("learning_rate", usual.learning_rate)
@@ -751,21 +763,35 @@ def nearest(claim: str, given: Mapping[str, Any]) -> str:
     else:
         batches = 600 * given.get("x0_epochs", 1)
     asked = np.log(np.maximum([scale, rate, batches], 1e-9))
+    small, large = tables()
+    of_large = claim in OF_LARGE
+    runs = large if of_large else small
     distances = {}
-    of_cells = dict(cells(tables().runs))
-    for name, count in of_cells:
-        if name in CROSSED:
+    for (name, count), rows in cells(runs):
+        if name in CROSSED and rows["method"].isin(READINGS.values()).any():
             there = CROSSED[name]
             logs = np.log([there.weight_scale, there.learning_rate, count])
             distances[name, count] = float(np.abs(logs - asked).sum())
     near = min(distances, key=lambda cell: distances[cell])
-    found = answers(evidence(of_cells[near], Margins()))[near][claim]
-    told = "; ".join(f"{view}: {word}" for view, word in found.items())
+    here = at(runs, near)
+    if of_large:
+        found = answers_of_large(evidence_of_large(here, at(small, near), Margins()))
+        seeds = "three seeds"
+    else:
+        found = answers(evidence(here, Margins()))
+        seeds = "ten seeds"
+    told = "; ".join(f"{view}: {word}" for view, word in found[near][claim].items())
     words = protocol_words(near[0]).replace("\n", ", ").removesuffix("*")
     return (
         f"the nearest cell of the map, {words}, a start of {near[1]} mini-batches (10,000 images,"
-        f" ten seeds): {told}"
+        f" {seeds}): {told}"
     )
+
+
+def at(runs: pd.DataFrame, cell: Cell) -> pd.DataFrame:
+    """Return the rows of a cell, and those of contrastive divergence of its protocol."""
+    protocol, batches = cell
+    return runs[(runs["protocol"] == protocol) & runs["batches"].isin([0, batches])]
 
 
 def seconds(settings: Map) -> float:
