@@ -7,7 +7,9 @@ import importlib.util
 import operator
 import sys
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import combinations
 from types import FrameType, ModuleType
 from typing import Any, SupportsFloat, SupportsIndex
@@ -36,6 +38,28 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     return f"; did you mean {names[close[0]]!r}?" if close else ""
 
 
+_SPELLED: ContextVar[Mapping[str, str]] = ContextVar("_SPELLED")
+
+
+@contextmanager
+def spelled(names: Mapping[str, str]) -> Iterator[None]:
+    """Let errors repeat how arguments were spelled, by their names here."""
+    before = _SPELLED.set(names)
+    try:
+        yield
+    finally:
+        _SPELLED.reset(before)
+
+
+def as_given(name: str) -> str:
+    """Return an argument's name for a message, or that of one of its items: as it was spelled, with
+    ours behind it.
+    """
+    argument, bracket, item = name.partition("[")
+    other = _SPELLED.get({}).get(argument)
+    return name if other is None else f"{other} ({argument}){bracket}{item}"
+
+
 def warn(message: str, category: type[Warning] = RuntimeWarning) -> None:
     """Warn about the line that has led here, outside of this package and of the one that warns."""
     frame = sys._getframe()
@@ -56,6 +80,7 @@ def integer(name: str, value: object, **limits: float | None) -> int:
     """Return `value` as an int; a bool or a float is a TypeError, one outside `limits`, as for
     `real`, a ValueError.
     """
+    name = as_given(name)
     if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
         raise TypeError(f"{name} must be an integer, got {shown(value)}")
     number = operator.index(value)

@@ -5,7 +5,6 @@ workers, checkpoints.
 import functools
 import inspect
 import os
-import re
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -63,22 +62,16 @@ def _with_names_of_scipy(search: Callable[_P, _R]) -> Callable[_P, _R]:
                 f"{', '.join(twice)} must be given once, directly or in options, got both"
             )
         arguments: Any = given | dict(inside)
-        known: dict[str, str] = {}  # names that were given, by ours
+        spelled: dict[str, str] = {}  # names that were given, by ours
         for other, name in _SCIPYS.items():
             value = arguments.pop(other, None)
             if value is not None:
                 if arguments.get(name) is not None:
                     raise TypeError(f"{other} and {name} are one argument: give one of them")
                 arguments[name] = value
-                known[name] = other
-        try:
+                spelled[name] = other
+        with checks.spelled(spelled):
             return search(*args, **arguments)
-        except (TypeError, ValueError) as error:
-            told = str(error)
-            for name, other in known.items():
-                if re.match(rf"{name}(\[\d+\])? must ", told):  # as errors of `checks` begin
-                    error.args = (f"{other} ({name}){told.removeprefix(name)}",)
-            raise
 
     return call
 
@@ -266,8 +259,8 @@ def minimize(
         least += _MEASURED
     if max_nfev is not None and checks.count("max_nfev", max_nfev) < least and opt.generation == 0:
         raise ValueError(
-            f"max_nfev must be at least {least}, got {max_nfev}: a generation has so many"
-            " evaluations"
+            f"{checks.as_given('max_nfev')} must be at least {least}, got {max_nfev}: a generation"
+            " has so many evaluations"
         )
     goal = -np.inf if target is None else checks.real("target", target)
     if max_stagnation is not None:

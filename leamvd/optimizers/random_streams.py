@@ -118,7 +118,7 @@ def key(seed: SeedLike, name: str = "seed") -> int:
         return secrets.randbits(64)
     if not hasattr(seed, "__index__"):
         forms = "an integer, a generator of numpy.random, a SeedSequence or a sequence of integers"
-        raise TypeError(f"{name} must be {forms}, got {checks.shown(seed)}")
+        raise TypeError(f"{checks.as_given(name)} must be {forms}, got {checks.shown(seed)}")
     return checks.integer(name, seed, at_least=0, at_most=2**64 - 1)
 
 
