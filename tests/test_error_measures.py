@@ -142,6 +142,16 @@ def test_what_is_computed_is_the_start_of_each_layer_the_search_from_it_and_cd()
     assert inputs["start", "cd", 3] == inputs["own", "start", 3]
 
 
+def test_the_last_layer_of_three_is_swapped_onto_the_features_of_the_second() -> None:
+    _, calls = error_measures.plan([SETTINGS.changed(layers=(4, 4, 3))])["runs"]
+    images = (40, SETTINGS.training.momentum_epochs)
+    for k in (1, 3):
+        (below,) = calls[*images, "cd", "start", k, 3, 5].needs
+        assert below.key == calls[*images, "own", "cd", 0, 2, 5].key
+        (below,) = calls[*images, "start", "cd", k, 3, 5].needs
+        assert below.key == calls[*images, "own", "start", k, 2, 5].key
+
+
 def made(**errors: tuple[float, float]) -> pd.DataFrame:
     """Return ends of runs by "features_method_batches": error and ratio to the constant's, of RBM
     3, two seeds.

@@ -100,6 +100,20 @@ def test_predictions_need_no_search(folder) -> None:
         assert {own["reading"].n_gen for own in used if own["trainer"] == "cd"} == {1}
 
 
+def test_predictions_have_the_settings_of_their_searches() -> None:
+    methods = ("lea-mvd:sigma0=0.01+reset=off", "lea-mvd:perturbation=added")
+    study = explanation.PROFILES["quick"].changed(**SMALL | {"methods": methods})
+    planned = explanation.plan(study)
+    _, searches = planned["runs"]
+    for name in ("surrogates", "retrodictions"):
+        _, calls = planned[name]
+        assert calls.keys() == searches.keys()
+        for label, call in calls.items():
+            search = searches[label].arguments
+            assert call.arguments["training"] == search["training"]
+            assert call.arguments["reading"] == search["reading"]
+
+
 def test_a_surrogate_is_its_layers_search_along_its_seeds_direction() -> None:
     """Of the step size nearest to 0.01; f(x0) + slope y_1 + curvature |y|^2 /
     (2 n) in plain NumPy.

@@ -200,6 +200,17 @@ def test_what_is_recorded_says_what_it_was_measured_on() -> None:
     assert {"date", "cores"} <= known["settings"].keys()
 
 
+def test_what_is_proportional_to_n_rises_at_45_degrees() -> None:
+    growth = linear_cost.plot_growth(costs(1.0))
+    growth.draw_without_rendering()
+    for ax in growth.axes:
+        (line,) = ax.lines
+        ends = ax.transData.transform(line.get_xydata()[[0, -1]])
+        right, up = ends[1] - ends[0]
+        assert up == pytest.approx(right)
+    plt.close("all")
+
+
 def test_markers_of_figures_look_as_captions_say() -> None:
     both = pd.concat([costs(1.0), costs(1.0, factor=3).assign(dtype="float32")])
     said = faces_said("05_linear_cost", "costs-growth")

@@ -132,6 +132,15 @@ def test_how_much_higher_a_method_ends_where_problems_are_moved() -> None:
     assert found["ratio"].tolist() == pytest.approx([4, 4, 1, 1])
 
 
+def test_a_line_leaves_its_panel_where_a_method_is_more_than_ten_times_as_high() -> None:
+    table = pd.DataFrame({"problem": "p", "seed": 0, "mark": [0.5, 1.0], "ratio": [2.0, 20.0]})
+    rows = [table.assign(method=method) for method in longer_searches.DRAWN]
+    ax = longer_searches.plot_used(pd.concat(rows)).axes[0]
+    low, high = ax.get_ylim()
+    assert low < 2
+    assert high == pytest.approx(10)
+
+
 def test_what_to_use_is_told_by_ratios_of_the_same_seed_and_each_problem_counts_once() -> None:
     ends = {
         "sphere, n = 100": (0.5, 1, 10),

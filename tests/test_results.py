@@ -275,6 +275,27 @@ def test_tables_have_the_columns_that_name_a_call_first(tmp_path: Path) -> None:
     assert found.to_dict("list") == {"method": ["a", "b"], "n": [7, 8], "sum": [8, 9]}
 
 
+@pytest.mark.parametrize("package", ["leamvd", "notebooks/leamvd_paper"])
+def test_what_is_recorded_needs_a_commit_of_both_packages(
+    package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "NOTEBOOKS", tmp_path / "notebooks")
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=A", "-c", "user.email=a@b.c"]
+    code = tmp_path / package / "one.py"
+    shown = tmp_path / "notebooks" / "one.ipynb"
+    for file in (code, shown):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("1")
+    for words in ("init -q", "add .", "commit -q -m one"):
+        subprocess.run([*git, *words.split()], check=True)
+    head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
+    shown.write_text("2")
+    assert results.committed() == head.stdout[:12], "a notebook does not compute"
+    code.write_text("2")
+    with pytest.raises(ValueError, match=r"one\.py"):
+        results.committed()
+
+
 def test_what_is_recorded_is_read_as_it_was_written_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

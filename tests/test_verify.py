@@ -181,6 +181,16 @@ def test_verifying_fails_where_settings_are_others_or_nothing_was_compared(
     assert "0 of 1 compared" in capsys.readouterr().out
 
 
+def test_one_number_that_drifts_is_enough(tmp_path: Path, small: Callable[..., None]) -> None:
+    small("one")
+    rows = results.read_recorded("one")
+    rows.loc[rows["seed"] == 1, "error"] += 1
+    results.write_recorded("one", {"runs": rows}, [[]], "0123456789ab")
+    place = "--output", str(tmp_path)
+    assert ends("verify", "one", *place) == 0, "the first call is as it was"
+    assert ends("verify", "one", "--calls", "2", *place) == 1
+
+
 def test_what_is_recorded_anew_are_the_rows_that_ship(
     tmp_path: Path, small: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
