@@ -181,7 +181,9 @@ def made(**errors: tuple[float, float]) -> pd.DataFrame:
 
 def test_an_error_over_that_of_cd_is_what_features_and_learning_make_of_it() -> None:
     rows = error_measures.over_cd(made(own_cd_0=(100, 0.2), own_start_3=(25, 1.0)))
-    start = error_measures.by_batches(rows).set_index("method").loc["no search"]
+    table = error_measures.by_batches(rows).set_index("method")
+    assert table.loc["cd", "below"] == 0, "what is equal is not below"
+    start = table.loc["no search"]
     assert start["error"] == pytest.approx(1 / 4)  # the constant image has 500 and 25
     assert start["sampled"] == pytest.approx(1 / 4)
     assert (start["features"], start["learning"], start["ratio"]) == pytest.approx((1 / 20, 5, 1))

@@ -211,6 +211,15 @@ def test_what_is_proportional_to_n_rises_at_45_degrees() -> None:
     plt.close("all")
 
 
+def test_shares_of_a_generation_are_of_all_of_it() -> None:
+    split = pd.DataFrame({"section": ["mnist-7x7"], "layer": [1], "n": [1_549]})
+    for part, seconds in {"optimizer": 1.0, "objective": 3.0}.items():
+        split[[f"{part}_low", f"{part}_seconds", f"{part}_high"]] = seconds
+    (ax,) = linear_cost.plot_split(split).axes
+    assert [text.get_text() for text in ax.texts] == ["25 %"]
+    plt.close("all")
+
+
 def test_markers_of_figures_look_as_captions_say() -> None:
     both = pd.concat([costs(1.0), costs(1.0, factor=3).assign(dtype="float32")])
     said = faces_said("05_linear_cost", "costs-growth")

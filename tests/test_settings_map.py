@@ -281,6 +281,9 @@ def test_the_command_answers_a_claim_at_ones_own_settings(tmp_path: Path) -> Non
         "seed 0",
     ):
         assert words in run.output
+    refused = CliRunner().invoke(main, ["claim", "C7", "-p", "profile=paper"])
+    assert refused.exit_code == 1
+    assert "a setting of a claim must be one of" in refused.output
     refused = CliRunner().invoke(main, ["claim", "C7", "-p", "learning_rate=-1"])
     assert refused.exit_code == 1
     assert "learning_rate must be a finite number >= 0" in refused.output

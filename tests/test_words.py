@@ -54,6 +54,7 @@ def test_a_number_has_three_digits_and_an_interval_says_how_many_are_known() -> 
     ]
     assert interval(0.9443, 0.9226, 0.9646) == "0.944 (0.923 to 0.965)"
     assert interval(0.2507, 0.1597, 0.3936) == "0.25 (0.16 to 0.39)"  # the shorter half tells
+    assert interval(1.0, 0.9, 2.0) == "1.00 (0.90 to 2.00)", "1.0 would hide how far down it goes"
     assert interval(4746.2, 4689.0, 4803.4) == "4,750 (4,690 to 4,800)"
     assert interval(55.3, 44.4, 68.8) == "55 (44 to 69)"  # 60 (40 to 70) would hide half of it
     assert interval(-0.001, -0.21, 0.21) == "0.00 (-0.21 to 0.21)"

@@ -402,7 +402,9 @@ def claim(
     ((_, sets),) = sections.requested(sections.load(["mnist-7x7"]), settings)
     if len(sets) > 1:
         raise ValueError("a claim is answered at one setting at a time, got several values of one")
-    given = {setting: value for setting, value in sets[0].items() if setting != "profile"}
+    given = sets[0]
+    if not any(setting.strip().startswith("profile") for setting in settings):
+        del given["profile"]  # the section's own; one that was typed is refused below
     maps = settings_map.own_maps(name, given, dataset=dataset, n_images=images, n_seeds=seeds)
     with _computing(jobs, scheduler) as n_jobs:
         minutes = sum(map(settings_map.seconds, maps.values())) / 60
