@@ -36,7 +36,7 @@ OPEN = {  # still to be rewritten; kernels so that they keep their bits on two t
 OF_KERNELS = {"large": 25}  # of rooms that have some
 
 
-@pytest.mark.parametrize(("folder", "most"), [(LIBRARY, 38_000), (PAPER, 84_500)])
+@pytest.mark.parametrize(("folder", "most"), [(LIBRARY, 38_000), (PAPER, 81_000)])
 def test_the_code_is_small(folder: Path, most: int) -> None:
     """pycma's smaller sister, cmaes, has 38,035 nodes so counted."""
     assert sum(plain.n_nodes(path) for path in folder.rglob("*.py")) <= most
@@ -61,7 +61,8 @@ def test_the_code_is_plain(room: Path) -> None:
         for name, found in files.items():
             count = len(found.sizes) + len(found.kernels)
             assert found.kinds[kind] <= 2 * limit * count / 1_000 + (limit > 0), f"{kind}: {name}"
-    assert sum(size > 250 for size in functions) <= 0.25 * len(functions)
+    large = 0.25 if LIBRARY in room.parents else 0.12
+    assert sum(size > 250 for size in functions) <= large * len(functions)
     median = 12 if LIBRARY in room.parents else 15
     assert statistics.median(sizes) <= median
     assert statistics.median(kernels or [0]) <= 14

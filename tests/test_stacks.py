@@ -115,22 +115,6 @@ def test_means_at_the_end() -> None:
     )
 
 
-def test_at_equal_work_methods_stop_where_the_first_has_spent_its_own() -> None:
-    """In the same layer, on the same inputs: elsewhere one iteration is all that there is."""
-    cells = {
-        (*cell, method): [[9.0, 1.0]]
-        for cell in (("own", 2), ("shared", 1))
-        for method in ("cd", "lea-mvd")
-    }
-    cells |= {("own", 1, "cd"): [[9.0, 8.0, 7.0], [9.0, 9.0], [9.0, 8.0, 4.0]]}
-    cells[("own", 1, "lea-mvd")] = [[9.0, 6.0, 5.0, 4.0]]
-    runs = made(cells)
-    runs.loc[runs["method"] == "lea-mvd", "passes"] *= 3
-    found = stacks.equal_work(runs).sort_index().loc[("own", 1)]
-    assert found["cd"].tolist() == pytest.approx([2000 / 3, 2000 / 3, 800])
-    assert found["lea-mvd"].to_dict() == {"iteration": 500, "passes": 900, "seconds": 400}
-
-
 def test_equal_evaluations_are_those_of_the_first_generation_that_has_as_many() -> None:
     ours, theirs = (
         [[8.0, 4.0], [9.0, 6.0], [9.0, 8.0]],
@@ -157,23 +141,6 @@ def test_improvements_are_on_the_seeds_that_all_methods_have() -> None:
     found = stacks.improvements(runs)
     assert found["fall, %"].to_dict() == pytest.approx({(1, "lea-mvd"): 25, (1, "random"): -10})
     assert found["at the end"].tolist() == [750, 1100]
-
-
-def test_backends_are_equivalent_within_two_percent() -> None:
-    a = np.random.default_rng(0).uniform(50, 100, 12)
-    runs = {"numpy float32": a, "same": a, "near": a * np.tile([0.995, 1.006], 6), "far": 1.03 * a}
-    rows = [
-        ("s", "m", 1, name, seed, error)
-        for name, own in runs.items()
-        for seed, error in enumerate(own)
-    ]
-    table = pd.DataFrame(
-        rows, columns=["section", "method", "layer", "search", "seed", "mean_field"]
-    )
-    found = stacks.agreement(table).set_index("search")
-    assert found["equivalent"].to_dict() == {"same": True, "near": True, "far": False}
-    assert found.loc["same", ["equal", "ratio"]].tolist() == [12, 1]
-    assert found["between seeds"].tolist() == pytest.approx([np.log(a).std(ddof=1)] * 3)
 
 
 def test_what_sets_of_images_share_widens_an_interval() -> None:

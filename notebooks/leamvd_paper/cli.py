@@ -64,7 +64,6 @@ def list_(names: tuple[str, ...]) -> None:
     for section in sections.load(names):
         click.echo(f"{section.name:20} {section.title}")
         if names:
-            known = section.profiles()
             if "profile" in section.parameters:
                 own = section.parameters["profile"].default
                 click.echo(
@@ -72,20 +71,26 @@ def list_(names: tuple[str, ...]) -> None:
                     " quick"
                 )
             click.echo(f"  {'':39} {'quick':18} {'paper':18}")
-            for name, one in section.parameters.items():
-                cells = []
-                for profile in ("quick", "paper"):
-                    value = one.default
-                    if name == "profile":
-                        value = profile
-                    elif value is None:
-                        value = known.get(profile, {}).get(name)
-                    cells.append(f"{checks.cut(written(value), 18):18}")
-                click.echo(f"  {name:17} {one.type:21} {' '.join(cells)} {one.description}")
+            columns = [_values(section, profile) for profile in ("quick", "paper")]
+            for one, *values in zip(section.parameters.values(), *columns, strict=True):
+                cells = [f"{checks.cut(written(value), 18):18}" for value in values]
+                click.echo(f"  {one.name:17} {one.type:21} {' '.join(cells)} {one.description}")
             for name, hours in _hours(section):
                 click.echo(f"  what is recorded as {name} took {hours:.2g} processor hours")
     if not names:
         click.echo("`leamvd list SECTION` shows the parameters of a section.")
+
+
+def _values(section: Section, profile: str) -> list[Any]:
+    """Return the value that each parameter has at a profile."""
+    known = section.profiles().get(profile, {}) | {"profile": profile}
+    values = []
+    for one in section.parameters.values():
+        usual = one.default
+        if one.name == "profile" or usual is None:
+            usual = known.get(one.name)
+        values.append(usual)
+    return values
 
 
 def _hours(section: Section) -> Iterator[tuple[str, float]]:
@@ -320,7 +325,7 @@ def _by_layer(summary: pd.DataFrame, by: Sequence[str], value: str, *ends: str) 
     """
     from leamvd_paper.studies.words import interval, named, number
 
-    rows = summary[summary["measure"] == "mean_field"].set_index(["inputs", "method", *by, "layer"])
+    rows = summary.query("measure == 'mean_field'").set_index(["inputs", "method", *by, "layer"])
     if ends:
         texts = map(interval, *(rows[name] for name in (value, *ends)))
     else:
@@ -339,11 +344,11 @@ def _closing(summary: pd.DataFrame, by: Sequence[str]) -> list[str]:
     """Return the sentence about errors that are small and tell of no learning, if there are any."""
     from leamvd_paper.studies.words import named
 
-    rows = summary[summary["measure"] == "mean_field"]
+    rows = summary.query("measure == 'mean_field'")
     same = ["inputs", "layer", *by]
-    of_cd = rows.loc[rows["method"] == "cd", [*same, "mean"]]
+    of_cd = rows.query("method == 'cd'")[[*same, "mean"]]
     both = rows.merge(of_cd, on=same, suffixes=("", "_of_cd"))
-    small = both[(both["mean"] < both["mean_of_cd"]) & (both["over_constant"] > 1)]
+    small = both.query("mean < mean_of_cd and over_constant > 1")
     cells = []
     for row in small.to_dict("records"):
         where = [named(row["method"]), f"{row['inputs']} inputs", f"RBM {row['layer']}"]

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import leamvd_paper
 from leamvd._support import checks
@@ -143,14 +144,18 @@ def _stage(notebook: Path, figures: Path, stage: Path) -> None:
         data = figures / f"{saved[1].format(**values)}.json"
         if data.is_file():
             shutil.copy(data, stage / "figures")
-            link = f"[Data of this figure](../figures/{data.name})"
-            below = "".join(cells[number]["source"]) if number < len(cells) else ""
-            if below.startswith("*"):
-                caption, *others = below.split("\n\n")
-                cells[number]["source"] = "\n\n".join([f"{caption} {link}", *others])
-            else:
-                cells.insert(number, {"cell_type": "markdown", "metadata": {}, "source": link})
+            _link(cells, number, f"[Data of this figure](../figures/{data.name})")
     (stage / "notebooks" / notebook.name).write_text(json.dumps(content), encoding="utf-8")
+
+
+def _link(cells: list[dict[str, Any]], number: int, link: str) -> None:
+    """Write a link behind a caption, or where there is none in a cell of its own."""
+    below = "".join(cells[number]["source"]) if number < len(cells) else ""
+    if below.startswith("*"):
+        caption, *others = below.split("\n\n")
+        cells[number]["source"] = "\n\n".join([f"{caption} {link}", *others])
+    else:
+        cells.insert(number, {"cell_type": "markdown", "metadata": {}, "source": link})
 
 
 def check(notebook: Path) -> None:

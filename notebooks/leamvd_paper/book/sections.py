@@ -84,12 +84,10 @@ class Parameter(NamedTuple):
         ((optional, listed, kind),) = _TYPE.findall(self.type)
         words, read = _KINDS[kind]
         text = text.strip()
-        told = f"{self.name} must be {words}"
-        if listed:
-            told += ", or several with commas"
+        several = ", or several with commas" if listed else ""
         if self.name == "seeds":
-            told += ", or ranges such as 0-9"
-        told += f", got {text!r}"
+            several += ", or ranges such as 0-9"
+        told = f"{self.name} must be {words}{several}, got {text!r}"
         if text == "None":
             usual = "profile" if optional else "notebook"
             close = "; did you mean 'none'?" if "'none'" in self.description else ""
@@ -103,12 +101,17 @@ class Parameter(NamedTuple):
         try:
             if not listed:
                 return read(text)
-            if self.name == "seeds":
-                text = _RANGE.sub(_seeds, text)
-            items = [item.strip(" '\"") for item in text.strip("[]").split(",")]
-            return [read(item) for item in items if item]
+            return [read(item) for item in _items(self.name, text)]
         except (KeyError, TypeError, ValueError):
             raise ValueError(told) from None
+
+
+def _items(name: str, text: str) -> list[str]:
+    """Return the items of a list, which may be written as Python has it; of seeds also ranges."""
+    if name == "seeds":
+        text = _RANGE.sub(_seeds, text)
+    items = [item.strip(" '\"") for item in text.strip("[]").split(",")]
+    return [item for item in items if item]
 
 
 _RANGE = re.compile(r"\b(\d{1,6})-(\d{1,6})\b")  # of seeds, both ends included
@@ -252,19 +255,7 @@ def requested(
     with commas: the section is run with each, or with the product of them. Where a section has a
     profile and none is given, it is "quick".
     """
-    texts = {}
-    known = {name for section in sections for name in section.parameters}
-    for setting in settings:
-        name, _, text = setting.partition("=")
-        name = name.strip()
-        if name in _WHERE:
-            option = "jobs" if name == "n_jobs" else name
-            raise ValueError(f"{name} is set by --{option}")
-        if name not in known:
-            raise ValueError(f"no parameter {name!r}{_suggest(name, known)}")
-        if name in texts:
-            raise ValueError(f"{name} is given twice")
-        texts[name] = text
+    texts = _texts(settings, {name for section in sections for name in section.parameters})
     planned = []
     for section in sections:
         sets: list[Values] = [{}]
@@ -280,6 +271,23 @@ def requested(
                 sets = [values | {name: value} for values in sets for value in runs]
         planned.append((section, sets))
     return planned
+
+
+def _texts(settings: Iterable[str], known: Iterable[str]) -> dict[str, str]:
+    """Return the texts of settings by the names of parameters, each of which is given once."""
+    texts = {}
+    for setting in settings:
+        name, _, text = setting.partition("=")
+        name = name.strip()
+        if name in _WHERE:
+            option = "jobs" if name == "n_jobs" else name
+            raise ValueError(f"{name} is set by --{option}")
+        if name not in known:
+            raise ValueError(f"no parameter {name!r}{_suggest(name, known)}")
+        if name in texts:
+            raise ValueError(f"{name} is given twice")
+        texts[name] = text
+    return texts
 
 
 def _suggest(name: str, known: Iterable[str]) -> str:
@@ -319,9 +327,10 @@ def check(section: Section, values: Values) -> None:
     try:
         for module in map(importlib.import_module, section.modules):
             recorded = given["profile"] == "recorded"
-            if hasattr(module, "planned"):
+            planned = getattr(module.tables, "planned", getattr(module, "planned", None))
+            if planned is not None:
                 # which reads what ships
-                asked = module.tables if recorded else module.planned
+                asked = module.tables if recorded else planned
                 _called(asked, given)
             elif not recorded:
                 results.profile(given["profile"], module.PROFILES)

@@ -5,10 +5,9 @@ three of which have no gradient. Does it lack good settings alone? A reading is 
 problems and judged on others.
 """
 
-import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise, product
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,18 +21,17 @@ from leamvd.optimizers.reading import Reading
 from leamvd_paper.data.functions import BBOB
 from leamvd_paper.data.images import Dataset, load
 
-from . import results
 from .benchmarks import MARKS, Comparison, FirstRBM, Function, Moved
-from .layers import Images
+from .layers import Images, Section
 from .plots import BLUE, error_bars, legend, log_scale, method_look, panels, styled
-from .results import Plan, Recorded, Result, delayed, read_recorded
+from .results import Integers, Plan, Recorded, Result, Texts, delayed, read_recorded
 from .statistics import Effect, paired, summarize
 from .study_methods import FORMER, RECOMMENDED, Method, trainer_of
 from .words import named
 
 # ---- settings of networks
 
-ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+ACTIVATIONS = {
     "relu": lambda A: np.maximum(A, 0),
     "tanh": np.tanh,
     "step": lambda A: (A > 0).astype(A.dtype),
@@ -50,14 +48,14 @@ MLP = "mlp"  # the method that is scikit-learn's MLPClassifier
 MARKERS = {"lea-mvd": "o", "sep-cma-es": "s", "random": "^", MLP: "D"}  # in figures
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """Networks, and methods that train them."""
 
-    networks: tuple[str, ...] = tuple(NETWORKS)
+    networks: Texts = tuple(NETWORKS)
     width: int = 16  # units of a hidden layer
-    methods: tuple[str, ...] = ("lea-mvd", FORMER, "sep-cma-es", "random")
-    seeds: tuple[int, ...] = tuple(range(12))
+    methods: Texts = ("lea-mvd", FORMER, "sep-cma-es", "random")
+    seeds: Integers = tuple(range(12))
     budget: int = 24_000  # evaluations
 
 
@@ -94,7 +92,7 @@ def _on(
 _CHOSEN_ON = ("ellipsoid", "rosenbrock", "ackley")
 
 
-_CHOSEN_AT: dict[int, tuple[float, ...]] = {100: (1, 10, 100), 1_000: (1, 10)}
+_CHOSEN_AT = {100: (1, 10, 100), 1_000: (1, 10)}
 
 
 _DIGITS = FirstRBM("RBM 1", Images(dataset="digits"), 30)
@@ -109,7 +107,7 @@ DEVELOPMENT = Comparison(
     methods=CANDIDATES + SEPARABLE,
     seeds=(0, 1, 2),
 )
-_JUDGED_ON: dict[Any, tuple[float, ...]] = {
+_JUDGED_ON = {
     **_on(Function, ("sphere", "rastrigin"), {100: MARKS, 1_000: MARKS[:5], 10_000: MARKS[:2]}),
     **_on(
         Function,
@@ -163,8 +161,8 @@ JUDGED_NETWORK = Settings(
     networks=("rectified linear",), width=256, methods=JUDGED.methods, seeds=(0, 1, 2)
 )
 # the best candidate of `AGAIN`
-JUDGED_AGAIN = dataclasses.replace(JUDGED, methods=(RECOMMENDED, FORMER))
-NETWORK_AGAIN = dataclasses.replace(JUDGED_NETWORK, methods=(RECOMMENDED, FORMER))
+JUDGED_AGAIN = replace(JUDGED, methods=(RECOMMENDED, FORMER))
+NETWORK_AGAIN = replace(JUDGED_NETWORK, methods=(RECOMMENDED, FORMER))
 
 
 class Tables(NamedTuple):
@@ -174,12 +172,9 @@ class Tables(NamedTuple):
     runs: pd.DataFrame
 
 
-def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int = 1) -> Tables:
-    """Return the trainings of a profile: what is recorded, or what is computed here."""
-    if profile == "recorded":
-        return Tables(read_recorded("architectures"))
-    settings = results.profile(profile, PROFILES)
-    return Tables(**results.tables(plan(settings), folder, n_jobs=n_jobs, label="networks"))
+def recorded() -> Tables:
+    """Return what is recorded."""
+    return Tables(read_recorded("architectures"))
 
 
 # ---- what is computed
@@ -267,8 +262,9 @@ def learn(network: str, method: str, seed: int, budget: int, width: int) -> Resu
     rows = []
     for mark, x, n in ((0, train.start(seed), 0.0), (budget, trained, evaluations)):
         rows.append((mark, n, float(train(x[None])[0]), train.wrong(x), test.wrong(x)))
-    columns = ["mark", "evaluations", "loss", "train_error", "test_error"]
-    return Result(pd.DataFrame(rows, columns=columns))
+    return Result(
+        pd.DataFrame(rows, columns=["mark", "evaluations", "loss", "train_error", "test_error"])
+    )
 
 
 def by_search(
@@ -280,7 +276,7 @@ def by_search(
     parsed = Method.parse(method)
     training = parsed.training(Training(dtype="float64"))
     options = training.options(parsed.trainer, parsed.reading(Reading(n_gen=budget)))
-    end: Any = minimize(
+    end = minimize(
         objective,
         objective.start(seed),
         vectorized=True,
@@ -323,6 +319,8 @@ def plan(settings: Settings, *, gradients: bool = True) -> Plan:
     return {"runs": (["network", "method", "seed"], calls)}
 
 
+tables = Section(Tables, PROFILES, plan, recorded, "networks")
+
 RECORDED = {
     "architectures": Recorded(PROFILES["paper"], lambda: plan(PROFILES["paper"])),
     "preset_development": Recorded(DEVELOPMENT, DEVELOPMENT.plan),
@@ -345,10 +343,10 @@ def judged() -> pd.DataFrame:
     """
     names = ("preset_networks", "preset_again_network")
     networks = pd.concat(map(read_recorded, names))
-    networks = networks[(networks["mark"] > 0) & (networks["method"] != MLP)]
+    networks = networks.query("mark > 0 and method != @MLP")
     networks = networks.rename(columns={"loss": "best"}).assign(problem="network, 19,210 weights")
     both = pd.concat([read_recorded("preset_judged"), read_recorded("preset_again"), networks])
-    both = both[both["method"] != FORMER]
+    both = both.query("method != @FORMER")
     return both.assign(problem=both["problem"].str.replace(BBOB, "BBOB F"))
 
 
@@ -356,8 +354,8 @@ def wrong(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the percentage of wrong test images by network and method, "start" among them, with 95
     % intervals.
     """
-    start = runs[(runs["mark"] == 0) & (runs["method"] == "lea-mvd")].assign(method="start")
-    ends = pd.concat([start, runs[runs["mark"] > 0]])
+    start = runs.query("mark == 0 and method == 'lea-mvd'").assign(method="start")
+    ends = pd.concat([start, runs.query("mark > 0")])
     return summarize(ends.assign(wrong=100 * ends["test_error"]), "wrong", ["network", "method"])
 
 
@@ -366,10 +364,10 @@ def learns(runs: pd.DataFrame) -> dict[str, Effect]:
     images (C14).
     """
     tests = {}
-    for network, run in runs[runs["method"] == "lea-mvd"].groupby("network", sort=False):
+    for network, run in runs.query("method == 'lea-mvd'").groupby("network", sort=False):
         first, last = sorted(run["mark"].unique())
         errors = run.set_index(["mark", "seed"])["test_error"]
-        tests[str(network)] = paired(errors[last], errors[first], upper=0.5)
+        tests[network] = paired(errors[last], errors[first], upper=0.5)
     return tests
 
 
@@ -392,7 +390,7 @@ EDGES = 0.03, 60.0  # of a figure: beyond them lie only searches that are far be
 
 def _look(method: str) -> dict[str, Any]:
     """Return the look of a method's markers, which are open where it has settings of its own."""
-    look: dict[str, Any] = {"markersize": 5, "linestyle": "", "label": named(method)}
+    look = {"markersize": 5, "linestyle": "", "label": named(method)}
     look["color"] = BLUE if method == MLP else method_look(method)["color"]
     look["marker"] = MARKERS[trainer_of(method)]
     look["fillstyle"] = "none" if ":" in method else "full"
@@ -439,14 +437,11 @@ def plot_judged(table: pd.DataFrame) -> Figure:
         look = _look(method)
         inside = rows[rows["ratio"].between(*EDGES)]
         ax.errorbar(inside["ratio"], inside["place"], xerr=error_bars(inside, "ratio"), **look)
-        look["label"] = ""
-        look["clip_on"] = False
-        look["marker"] = "<"
-        for place in rows.loc[rows["ratio"] < EDGES[0], "place"]:
-            ax.plot(EDGES[0], place, **look)
-        look["marker"] = ">"
-        for place in rows.loc[rows["ratio"] > EDGES[1], "place"]:
-            ax.plot(EDGES[1], place, **look)
+        look.update(label="", clip_on=False)
+        beyond = {"<": rows["ratio"] < EDGES[0], ">": rows["ratio"] > EDGES[1]}
+        for edge, (look["marker"], outside) in zip(EDGES, beyond.items(), strict=True):
+            for place in rows.loc[outside, "place"]:
+                ax.plot(edge, place, **look)
     ax.axvline(1, color="k", linewidth=0.8)
     log_scale(ax, "x")
     ax.set_yticks(range(len(problems)), problems)

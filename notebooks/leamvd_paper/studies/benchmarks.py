@@ -2,9 +2,9 @@
 do in a search.
 """
 
-import dataclasses
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -26,12 +26,12 @@ from leamvd_paper.data.functions import Objective
 from .layers import Images, last
 from .natural_evolution import CLASSES as STRATEGIES
 from .natural_evolution import usual_population_size
-from .results import Plan, Result, delayed
+from .results import Integers, Plan, Result, Texts, delayed
 from .statistics import compared, summarize
 from .study_methods import Method
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Function:
     """A test function whose optimum is moved with each seed, see
     `leamvd_paper.data.functions.problem`.
@@ -52,7 +52,7 @@ class Function:
         return functions.problem(self.name, self.n_var, seed)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Moved(Function):
     """The same, moved by a number in every coordinate, as if the origin were somewhere else."""
 
@@ -67,7 +67,7 @@ class Moved(Function):
         return x0 + self.by, lambda X: objective(X - self.by)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class FirstRBM:
     """The mean-field error of a first layer on images, from one epoch of
     contrastive divergence on.
@@ -108,7 +108,7 @@ def start(
     alone on baselines.
     """
     x0, objective = problem.start(seed)
-    options: dict[str, Any] = {
+    options = {
         "sigma0": problem.scale * training.sigma0,
         "population_size": reading.population_size,
     }
@@ -164,15 +164,15 @@ def search(
     return Result(rows)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Comparison:
     """Methods on problems; each problem has the evaluations for each variable after which searches
     are looked at.
     """
 
     problems: dict[Problem, tuple[float, ...]]
-    methods: tuple[str, ...]
-    seeds: tuple[int, ...]
+    methods: Texts
+    seeds: Integers
 
     def plan(self) -> Plan:
         """Return the plan of one table, "runs"."""

@@ -10,8 +10,8 @@ These are the rules that were written after the runs. What those written before 
 what each correction changes, is history: it is recorded as "verdicts", and nothing computes it.
 """
 
-import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ from . import architectures, classification, minima, results
 from .layers import PRINTED, last
 from .linear_cost import COSTS, RECORDED_AS, costs, slopes
 from .plots import GRAY, GREEN, VERMILION, legend, log_scale, panels, styled
-from .results import read_recorded
+from .results import Table, read_recorded
 from .statistics import Effect, by_ranks, compared, holm, paired, power, unpaired
 from .study_methods import trainer_of
 from .words import named
@@ -96,7 +96,7 @@ EPOCHS = 10  # over which contrastive divergence should have stopped changing (C
 SMALLEST = 1.05
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Margins:
     """Level and margins; the defaults were registered before the runs, except for those of C1 and
     C2.
@@ -133,15 +133,15 @@ class Tables(NamedTuple):
     for.
     """
 
-    linear_cost: pd.DataFrame  # Section 5: time and memory
-    mnist_7x7: pd.DataFrame  # Section 3, study A of the rules: errors by iteration
-    mnist_28x28: pd.DataFrame  # Section 4, study D
-    readings: pd.DataFrame  # Section 7: one setting of LEA-MVD changed at a time
-    classification: pd.DataFrame  # Section 8: test errors by epoch of fine-tuning
-    mistakes: pd.DataFrame  # the test images that its networks get wrong
-    local_minima: pd.DataFrame  # Section 11: searches on functions that start in local minima
-    trained_minima: pd.DataFrame  # and of RBMs that have been trained
-    architectures: pd.DataFrame  # test errors of five networks, at the start and at the end
+    linear_cost: Table  # Section 5: time and memory
+    mnist_7x7: Table  # Section 3, study A of the rules: errors by iteration
+    mnist_28x28: Table  # Section 4, study D
+    readings: Table  # Section 7: one setting of LEA-MVD changed at a time
+    classification: Table  # Section 8: test errors by epoch of fine-tuning
+    mistakes: Table  # the test images that its networks get wrong
+    local_minima: Table  # Section 11: searches on functions that start in local minima
+    trained_minima: Table  # and of RBMs that have been trained
+    architectures: Table  # test errors of five networks, at the start and at the end
 
 
 PROFILES = dict.fromkeys(("recorded", "quick", "paper"))
@@ -191,7 +191,7 @@ class Errors(NamedTuple):
     """The errors of a study, indexed by inputs, layer, method, iteration and seed."""
 
     pixels: str
-    runs: pd.DataFrame
+    runs: Table
 
     @classmethod
     def of(cls, pixels: str, table: pd.DataFrame) -> "Errors":
@@ -202,6 +202,15 @@ class Errors(NamedTuple):
     def ends(self, inputs: str, layer: int, method: str) -> pd.DataFrame:
         """Return the last rows of a group of runs, by seed."""
         return self.runs.loc[(inputs, layer, method)].groupby("seed").last()
+
+    def part(self, layer: int, method: str, baseline: str, says: str, effect: Effect) -> "Part":
+        """Return an effect in one of the study's layers."""
+        return Part(f"{self.pixels}, RBM {layer}", method, baseline, says, effect)
+
+    def fallen(self, layer: int, method: str, percent: pd.Series, says: str, most: float) -> "Part":
+        """Test whether an error, which falls by so many percent, is the same within a margin."""
+        effect = paired(percent, 0.0, "%", lower=-most, upper=most)
+        return self.part(layer, method, NOTHING, says, effect)
 
 
 def grows(
@@ -216,11 +225,12 @@ def grows(
     No runs are behind a slope that could scatter, so it has neither an interval nor a p.
     """
     lines = slopes(optimizers.replace(RECORDED_AS), at_least, last_decade=True)
-    lines = lines[lines["method"] == method]
+    lines = lines.query("method == @method")
     says = "grows like n to the power {}"
+    unknown = np.nan
     for cost, line in product(of, lines.to_dict("records")):
         slope = Effect(
-            line[cost], np.nan, np.nan, *bounds, "slope", line["sizes"], "least squares", np.nan
+            line[cost], unknown, unknown, *bounds, "slope", line["sizes"], "least squares", unknown
         )
         yield Part(f"{cost}, {line['dtype']}", NAMES[method], NOTHING, says, slope)
 
@@ -230,9 +240,8 @@ def ends_lower(study: Errors, view: str, layer: int, method: str, baseline: str)
     inputs, measure, _ = VIEWS[view]
     ours = study.ends(inputs, layer, method)[measure]
     theirs = study.ends(inputs, layer, baseline)[measure]
-    where = f"{study.pixels}, RBM {layer}"
     says = f"{NAMES[method]} ends at {{}} times the error of {NAMES[baseline]}"
-    return Part(where, NAMES[method], NAMES[baseline], says, paired(ours, theirs, upper=1))
+    return study.part(layer, NAMES[method], NAMES[baseline], says, paired(ours, theirs, upper=1))
 
 
 def stays(study: Errors, layer: int, method: str, since: int, percent: float) -> Part:
@@ -240,8 +249,7 @@ def stays(study: Errors, layer: int, method: str, since: int, percent: float) ->
     first = study.runs.loc[("own", layer, method, since), "mean_field"]
     fallen = 100 * (1 - study.ends("own", layer, method)["mean_field"] / first)
     says = f"{NAMES[method]} lowers the error by {{}} %"
-    effect = paired(fallen, 0.0, "%", lower=-percent, upper=percent)
-    return Part(f"{study.pixels}, RBM {layer}", NAMES[method], NOTHING, says, effect)
+    return study.fallen(layer, NAMES[method], fallen, says, percent)
 
 
 def has_converged(study: Errors, layer: int, percent: float) -> Part:
@@ -251,19 +259,18 @@ def has_converged(study: Errors, layer: int, percent: float) -> Part:
     logs = np.log(study.runs.loc[("own", layer, "cd"), "mean_field"].unstack("seed"))
     logs = logs[logs.index > logs.index.max() - EPOCHS]
     fallen = logs.apply(lambda log: -100 * EPOCHS * np.polyfit(logs.index, log, 1)[0])
-    effect = paired(fallen, 0.0, "%", lower=-percent, upper=percent)
     says = f"the error of {NAMES['cd']} falls by {{}} % over the last {EPOCHS} epochs"
-    return Part(f"{study.pixels}, RBM {layer}", NAMES["cd"], NOTHING, says, effect)
+    return study.fallen(layer, NAMES["cd"], fallen, says, percent)
 
 
 def ends_as_printed(study: Errors, layer: int, method: str, **bounds: float) -> Part:
     """Test whether the error of 10,000 images over the printed number is within bounds."""
     end = study.ends("own", layer, method)
     number = PRINTED[trainer_of(method), layer]
-    effect = paired(1e4 * end["mean_field"] / end["n_images"], number, **bounds)
+    effect = paired(end.eval("1e4 * mean_field / n_images"), number, **bounds)
     baseline = f"the printed {number:,.0f}"
     says = f"{NAMES[method]} ends at {{}} times {baseline}"
-    return Part(f"{study.pixels}, RBM {layer}", NAMES[method], baseline, says, effect)
+    return study.part(layer, NAMES[method], baseline, says, effect)
 
 
 def compares_sizes(
@@ -275,7 +282,7 @@ def compares_sizes(
     errors = []
     for study in (large, small):
         end = study.ends("own", layer, method)
-        error = end["mean_field"] / end["n_images"]
+        error = end.eval("mean_field / n_images")
         if per == "unit":
             error /= end["n_visible"]
         errors.append(error)
@@ -417,7 +424,7 @@ def judged(parts: list[tuple[str, str, Part]], level: float) -> pd.DataFrame:
 def _met(rows: pd.DataFrame, level: float, n_tests: int) -> pd.Series:
     """Return which parts of a family are met: what is further down decides before what is above."""
     slope = rows["unit"] == "slope"
-    contradicted = (rows["low"] > rows["upper"]) | (rows["high"] < rows["lower"])
+    contradicted = rows.eval("low > upper or high < lower")
     hardly_shown = holds_bound(rows) | (rows["power"] < 0.5)
     within = rows["effect"].between(rows["lower"], rows["upper"])
     # such runs could not be enough
@@ -474,9 +481,8 @@ def bounded(rows: pd.DataFrame) -> pd.DataFrame:
 
 def holds_bound(rows: pd.DataFrame) -> pd.Series:
     """Return which parts have an interval that holds a bound: more runs could decide these."""
-    lower = rows["lower"].between(rows["low"], rows["high"])
-    upper = rows["upper"].between(rows["low"], rows["high"])
-    return lower | upper
+    ends = (rows["low"], rows["high"])
+    return rows["lower"].between(*ends) | rows["upper"].between(*ends)
 
 
 def answers(rows: pd.DataFrame) -> pd.DataFrame:
@@ -486,19 +492,17 @@ def answers(rows: pd.DataFrame) -> pd.DataFrame:
     where none is, undecided where that hangs on undecided parts, and not testable where a part has
     too few runs. The last column has the effect that is furthest from what the claim asks for.
     """
-    table = {}
+    table = []
     for claim, words in CLAIMS.items():
-        parts = rows[rows["claim"] == claim]
-        printed = parts[parts["view"] != "conclusion"]
-        conclusion = parts[parts["view"] != "as printed"]
-        table[claim] = [
-            words,
-            answer(printed["met"]),
-            answer(conclusion["met"]),
-            _furthest(printed),
-        ]
-    columns = ["in the paper's words", *VIEWS, "furthest from the claim, as printed"]
-    return pd.DataFrame.from_dict(table, orient="index", columns=columns).rename_axis("claim")
+        parts = rows.query("claim == @claim")
+        printed = parts.query("view != 'conclusion'")
+        conclusion = parts.query("view != 'as printed'")
+        met = (answer(printed["met"]), answer(conclusion["met"]))
+        table.append((claim, words, *met, _furthest(printed)))
+    return pd.DataFrame(
+        table,
+        columns=["claim", "in the paper's words", *VIEWS, "furthest from the claim, as printed"],
+    ).set_index("claim")
 
 
 def answer(met: pd.Series) -> str:
@@ -566,8 +570,8 @@ def _costs_beside(optimizers: pd.DataFrame) -> pd.DataFrame:
 
 def _errors_beside(runs: pd.DataFrame) -> pd.DataFrame:
     """Return final errors over LEA-MVD's by layer, after as many evaluations."""
-    shared = runs[runs["inputs"] == "shared"]
-    spent = shared.loc[shared["method"] == "lea-mvd", "evaluations"].max()
+    shared = runs.query("inputs == 'shared'")
+    spent = shared.query("method == 'lea-mvd'")["evaluations"].max()
     ends = last(shared[shared["evaluations"] <= spent])
     pairs = [("sep-cma-es", "lea-mvd"), ("cma-es", "lea-mvd"), ("cd", "lea-mvd")]
     errors = compared(ends, "mean_field", pairs, by=["layer"])

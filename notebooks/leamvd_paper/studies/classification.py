@@ -5,12 +5,11 @@ test error stand linear probes of each layer's features, and the likelihood of t
 first RBM.
 """
 
-import dataclasses
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise, product
-from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -24,10 +23,9 @@ from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.dbn import fine_tune, layer_seed
 from leamvd.networks.rbm import sample_bits
 
-from . import results
-from .layers import ONE_EPOCH, Images, Study, last, probes, rbms, stack
-from .plots import COLORS, GRAY, band, error_bars, legend, log_scale, method_look, panels, styled
-from .results import Call, Plan, Recorded, Result, delayed, read_recorded
+from .layers import ONE_EPOCH, Images, Section, Study, last, probes, rbms, stack
+from .plots import COLORS, GRAY, band, error_bars, facets, legend, log_scale, method_look, styled
+from .results import Plan, Recorded, Result, Table, Texts, delayed, read_recorded
 from .statistics import Effect, components, paired
 from .study_methods import trainer_of
 from .words import named
@@ -44,13 +42,13 @@ _CHAINS = 2
 _BITS = 3
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Settings(Study):
     """Methods whose stacks, trained on their own inputs, are measured beside random weights."""
 
-    methods: tuple[str, ...] = ("cd", "lea-mvd")
-    inputs: tuple[str, ...] = ("own",)
-    scales: tuple[str, ...] = ("0.01", "0.1", GLOROT)  # standard deviations of random weights
+    methods: Texts = ("cd", "lea-mvd")
+    inputs: Texts = ("own",)
+    scales: Texts = ("0.01", "0.1", GLOROT)  # standard deviations of random weights
     epochs: int = 50  # of fine-tuning
     tuning_rate: float = 0.2  # its first learning rate
     n_chains: int = 100  # of annealed importance sampling
@@ -61,7 +59,7 @@ class Settings(Study):
         checks.choice("inputs", self.inputs, [("own",)])
         scales = checks.several("scales", self.scales)
         object.__setattr__(self, "scales", tuple(map(str, scales)))
-        stds: list[str | float] = []
+        stds = []
         for scale in self.scales:
             if scale == GLOROT:
                 stds.append(scale)
@@ -112,22 +110,14 @@ ARCHIVE = {
 class Tables(NamedTuple):
     """What is measured of each stack; errors are shares of wrong images."""
 
-    runs: pd.DataFrame  # fine-tuning: test error and loss after each epoch
-    probes: pd.DataFrame  # linear classifiers of the images (layer 0) and of each layer's features
-    likelihoods: pd.DataFrame  # of test images under the first layer, as chains are added
-    mistakes: pd.DataFrame  # test images that fine-tuned networks get wrong, not of random weights
+    runs: Table  # fine-tuning: test error and loss after each epoch
+    probes: Table  # linear classifiers of the images (layer 0) and of each layer's features
+    likelihoods: Table  # of test images under the first layer, as chains are added
+    mistakes: Table  # test images that fine-tuned networks get wrong, not of random weights
 
 
-def tables(
-    profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int = 1, **changes: Any
-) -> Tables:
-    """Return the tables of a profile: what is recorded of both sizes of images, or what is computed
-    here.
-    """
-    if profile != "recorded":
-        plan = planned(profile, **changes)
-        return Tables(**results.tables(plan, folder, n_jobs=n_jobs, label="classification"))
-    results.refuse(changes)
+def recorded() -> Tables:
+    """Return what is recorded of both sizes of images."""
     measured = []
     for table in Tables._fields[:3]:
         parts = [read_recorded(name, table) for name in ARCHIVE.values()]
@@ -135,13 +125,8 @@ def tables(
     small = read_recorded("mistakes")
     large = read_recorded("mistakes_28x28")
     # at 28x28 pixels no search left its start solution
-    same = large[large["method"] == ONE_EPOCH].assign(method="lea-mvd")
+    same = large.query("method == @ONE_EPOCH").assign(method="lea-mvd")
     return Tables(*measured, pd.concat([small, large, same], ignore_index=True))
-
-
-def planned(profile: str, **changes: Any) -> Plan:
-    """Return the plan of a profile with changes."""
-    return plan(results.profile(profile, PROFILES).changed(**changes).on_disk())
 
 
 # ---- what is computed
@@ -187,8 +172,9 @@ def fine_tuned(
             named = classifier.predict(data.test)
         wrong = float(np.mean(named != data.test_labels))
         rows.append((len(rows) + 1, wrong, loss, time.perf_counter() - began))
-    columns = ["epoch", "test_error", "loss", "seconds"]
-    return Result(pd.DataFrame(rows, columns=columns), {"named": named})
+    return Result(
+        pd.DataFrame(rows, columns=["epoch", "test_error", "loss", "seconds"]), {"named": named}
+    )
 
 
 def mistakes(tuned: Result, images: Images, dtype: str) -> Result:
@@ -222,8 +208,18 @@ def likelihoods(
         log_w = np.concatenate([log_w, added])
         estimate = likelihood.estimate(rbm, bits, log_w)
         rows.append((batch, len(log_w), *estimate, independent, time.perf_counter() - began))
-    columns = ["iteration", "chains", *likelihood.LogLikelihood._fields, "independent", "seconds"]
-    return Result(pd.DataFrame(rows, columns=columns))
+    return Result(
+        pd.DataFrame(
+            rows,
+            columns=[
+                "iteration",
+                "chains",
+                *likelihood.LogLikelihood._fields,
+                "independent",
+                "seconds",
+            ],
+        )
+    )
 
 
 def _rng(seed: int, purpose: int, number: int) -> np.random.Generator:
@@ -240,7 +236,7 @@ def plan(study: Settings) -> Plan:
     given = study.images, study.training.dtype
     sizes = (study.images.side**2, *study.layers)
     random = [f"{RANDOM}{scale}" for scale in study.scales]
-    calls: dict[str, dict[tuple[Any, ...], Call]] = {name: {} for name in Tables._fields}
+    calls = {name: {} for name in Tables._fields}
     for method, seed in product((*study.methods, *random), study.seeds):
         run = study.size, method, seed
         if method in random:
@@ -262,6 +258,9 @@ def plan(study: Settings) -> Plan:
     return {name: (RUN, labeled) for name, labeled in calls.items()}
 
 
+tables = Section(Tables, PROFILES, plan, recorded, "classification")
+
+
 def _recorded(profile: str, *methods: str) -> Recorded:
     """Return what is recorded of a profile: all tables but mistakes, or these alone, of the methods
     given.
@@ -278,23 +277,12 @@ def _recorded(profile: str, *methods: str) -> Recorded:
     return Recorded(study, planned)
 
 
-WIDER = PROFILES["paper-28x28"].changed(scales=("0.3", "1"), seeds=tuple(range(5)))
-
-
-def _wider() -> Plan:
-    """Return the plan of networks of random weights that are larger than those of the profiles."""
-    columns, calls = plan(WIDER.known())["runs"]
-    random = {run: call for run, call in calls.items() if run[1].startswith(RANDOM)}
-    return {"runs": (columns, random)}
-
-
 RECORDED = {
     "classification": _recorded("paper"),
     "classification_controls": _recorded("controls"),
     "classification_28x28": _recorded("paper-28x28"),
     "mistakes": _recorded("paper", ONE_EPOCH, "cd", "lea-mvd"),
     "mistakes_28x28": _recorded("paper-28x28", ONE_EPOCH, "cd"),
-    "classification_28x28_wider": Recorded(WIDER, _wider),
 }
 
 # ---- tables
@@ -334,7 +322,7 @@ def classify_better(
     effects = {}
     for study, ends in last(runs, "epoch").groupby("study", sort=False):
         errors = ends.pivot(index="seed", columns="method", values="test_error")
-        listed = wrong_images[wrong_images["study"] == study]
+        listed = wrong_images.query("study == @study")
         if {method, baseline} <= {*listed["method"]}:
             effect = paired(errors[method], errors[baseline], upper=1)
             n_images = round(listed["method"].eq(baseline).sum() / errors[baseline].sum())
@@ -351,13 +339,15 @@ def classify_better(
 @styled
 def plot_errors(bands: pd.DataFrame) -> Figure:
     """Plot test errors, in percent, against the column epoch."""
-    figure, axes = _panels(bands, "test error after fine-tuning, %")
-    for ax, (_, rows) in zip(axes, bands.groupby("study", sort=False), strict=True):
+    figure, parts = facets(bands, "study", 3, margin=0.7)
+    for ax, study, rows in parts:
+        ax.set_title(named(study))
         for method, line in rows.groupby("method", sort=False):
-            band(ax, line, "epoch", label=named(str(method)), **_look(str(method), bands))
+            band(ax, line, "epoch", label=named(method), **_look(method, bands))
         ax.set_xlabel("epoch")
         ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         log_scale(ax, "y")
+    figure.supylabel("test error after fine-tuning, %")
     legend(figure)
     return figure
 
@@ -367,13 +357,14 @@ def plot_probes(table: pd.DataFrame) -> Figure:
     """Plot test errors of linear probes, in percent, by the column layer, in
     which 0 is the images.
     """
-    figure, axes = _panels(table, "test error of a linear probe, %")
     n_methods = table["method"].nunique()
-    for ax, (_, rows) in zip(axes, table.groupby("study", sort=False), strict=True):
+    figure, parts = facets(table, "study", 3, margin=0.7)
+    for ax, study, rows in parts:
+        ax.set_title(named(study))
         for i, (method, points) in enumerate(rows.groupby("method", sort=False)):
             places = points["layer"] + 0.3 * (i / n_methods - 0.5)  # a little apart for each method
-            look = _look(str(method), table)
-            look["label"] = named(str(method))
+            look = _look(method, table)
+            look["label"] = named(method)
             mean = points["mean"]
             ax.errorbar(
                 places, mean, error_bars(points), marker="o", markersize=4, linewidth=1, **look
@@ -381,6 +372,7 @@ def plot_probes(table: pd.DataFrame) -> Figure:
         layers = sorted(rows["layer"].unique())
         ax.set_xticks(layers, ["pixels", *(f"RBM {layer}" for layer in layers[1:])])
         log_scale(ax, "y")
+    figure.supylabel("test error of a linear probe, %")
     legend(figure)
     return figure
 
@@ -390,26 +382,19 @@ def plot_likelihoods(table: pd.DataFrame, independent: pd.Series) -> Figure:
     """Plot log-likelihoods of the first layers; a line is what `independent`
     pixels find, by study.
     """
-    figure, axes = _panels(table, "log-likelihood of a test image, nats")
-    for ax, (study, rows) in zip(axes, table.groupby("study", sort=False), strict=True):
+    figure, parts = facets(table, "study", 3, margin=0.7)
+    for ax, study, rows in parts:
+        ax.set_title(named(study))
         for i, (method, point) in enumerate(rows.groupby("method", sort=False)):
-            color = _look(str(method), table)["color"]
+            color = _look(method, table)["color"]
             ax.errorbar(
                 [i], point["mean"], error_bars(point), color=color, marker="o", markersize=4
             )
         ax.axhline(independent[study], color="black", linewidth=0.8)
         ax.set_xticks(range(len(rows)), [*map(named, rows["method"])], rotation=20, ha="right")
         ax.set_xlim(-0.5, len(rows) - 0.5)
+    figure.supylabel("log-likelihood of a test image, nats")
     return figure
-
-
-def _panels(table: pd.DataFrame, ylabel: str) -> tuple[Figure, np.ndarray]:
-    studies = table["study"].unique()
-    figure, axes = panels(len(studies), 1, height=0.7 + 3 * len(studies))
-    for ax, study in zip(axes[:, 0], studies, strict=True):
-        ax.set_title(named(study))
-    figure.supylabel(ylabel)
-    return figure, axes[:, 0]
 
 
 def _look(method: str, table: pd.DataFrame) -> dict[str, str]:

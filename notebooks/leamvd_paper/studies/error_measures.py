@@ -6,8 +6,8 @@ then left alone, searched, or trained on. With weights that win and know nothing
 along a search.
 """
 
-import dataclasses
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,8 +26,18 @@ from leamvd_paper.data.images import Dataset
 
 from . import results
 from .layers import GROUP, Images, Study, last, layer_call, pictures, probe, probes, stack
-from .plots import GRAY, band, error_bars, legend, log_scale, method_look, panels, styled
-from .results import Call, Plan, Recorded, delayed, read_recorded
+from .plots import (
+    GRAY,
+    band,
+    error_bars,
+    layers_by_inputs,
+    legend,
+    log_scale,
+    method_look,
+    panels,
+    styled,
+)
+from .results import Call, Integers, Plan, Recorded, Table, Texts, delayed, read_recorded
 from .statistics import summarize
 from .words import named
 
@@ -37,17 +47,17 @@ BATCHES = (1, 3, 10, 30, 60, 100, 200, 300, 600)  # the last one is an epoch of 
 START = "start"  # what mini-batches leave, with no search
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Started(Study):
     """Searches that start from so many mini-batches in each layer; "cd" stands for the start alone,
     and for CD.
     """
 
-    methods: tuple[str, ...] = ("cd",)
-    inputs: tuple[str, ...] = ("own",)
-    batches: tuple[int, ...] = BATCHES
+    methods: Texts = ("cd",)
+    inputs: Texts = ("own",)
+    batches: Integers = BATCHES
     # numbers of mini-batches whose uppermost features are probed
-    probed: tuple[int, ...] = (10, 60, 200, 600)
+    probed: Integers = (10, 60, 200, 600)
     n_probes: int = 5  # seeds of these, the first ones
 
     def __post_init__(self) -> None:
@@ -65,7 +75,7 @@ class Started(Study):
 
     def ends(self) -> "Started":
         """Return the same, of which errors are kept at the start and at the end."""
-        return dataclasses.replace(self, iterations=(0, self.reading.n_gen or 0))
+        return replace(self, iterations=(0, self.reading.n_gen or 0))
 
 
 PAPER = Started(images=Images(dataset="mnist"), seeds=tuple(range(10)))
@@ -91,9 +101,9 @@ PROFILES = {"quick": (QUICK, QUICK.changed(methods=("lea-mvd",))), "paper": (*AL
 class Tables(NamedTuple):
     """What is measured; `features` are whose stack a layer is trained on."""
 
-    runs: pd.DataFrame  # errors of each layer at the start of a search and at its end
-    probes: pd.DataFrame  # linear classifiers of the uppermost features
-    pictures: pd.DataFrame  # digits that the first stacks give back
+    runs: Table  # errors of each layer at the start of a search and at its end
+    probes: Table  # linear classifiers of the uppermost features
+    pictures: Table  # digits that the first stacks give back
 
 
 def tables(
@@ -144,7 +154,7 @@ OF_STACKS = [name for name in LABELS if name not in ("features", "layer")]
 
 def plan(studies: Sequence[Started]) -> Plan:
     """Return the plan of the tables of some studies."""
-    runs: dict[tuple[Any, ...], Call] = {}
+    runs = {}
     probed = {}
     drawn = {}
     for given in studies:
@@ -169,7 +179,7 @@ def stacks(study: Started) -> Iterator[tuple[tuple[str, int, int], tuple[Call, .
     none.
     """
     whole = study.ends()
-    alone = dataclasses.replace(study, iterations=(0,))
+    alone = replace(study, iterations=(0,))
     for method, seed in product(study.methods, study.seeds):
         if method == "cd":
             yield (method, 0, seed), stack(whole, method, seed)
@@ -184,18 +194,13 @@ def starts_alone(study: Started) -> Plan:
     """Return the plan of the starts of a study without CD's epochs: their errors, and pictures of
     the first seed.
     """
-    alone = dataclasses.replace(study.known(), iterations=(0,))
-    images = alone.images.n_images, alone.training.momentum_epochs
-    runs = {}
-    drawn = {}
-    for batches, seed in product(alone.batches, alone.seeds):
-        layers = stack(alone, started("lea-mvd", batches), seed)
-        for number, layer in enumerate(layers, start=1):
-            runs[(*images, "own", START, batches, number, seed)] = layer
-        if seed == alone.seeds[0]:
-            call = delayed(pictures)(layers[-1], alone.images, alone.training.dtype)
-            drawn[(*images, START, batches, seed)] = call
-    return {"runs": (LABELS, runs), "pictures": (OF_STACKS, drawn)}
+    whole = plan([study])
+    alone = {}
+    for table in ("runs", "pictures"):
+        columns, calls = whole[table]
+        kept = {label: call for label, call in calls.items() if "cd" not in label}
+        alone[table] = (columns, kept)
+    return alone
 
 
 def started(method: str, batches: int) -> str:
@@ -217,7 +222,7 @@ def swapped(
     """
     if method != START:
         return {}
-    alone = dataclasses.replace(study, iterations=(0,))
+    alone = replace(study, iterations=(0,))
     whole = study.ends()
     top = len(layers)
     n_hidden = study.layers[-1]
@@ -261,12 +266,12 @@ def over_cd(runs: pd.DataFrame) -> pd.DataFrame:
     ends = last(runs).query("features == 'own'")
     ends = ends.rename(columns={"mean_field": "error", "mean_field_ratio": "ratio"})
     alike = ["n_images", "momentum_epochs", "layer", "seed"]
-    cd = ends[ends["method"] == "cd"].set_index(alike)[["error", "sampled", "ratio"]]
+    cd = ends.query("method == 'cd'").set_index(alike)[["error", "sampled", "ratio"]]
     rows = ends.join(cd.add_suffix(" of cd"), on=alike)
     rows["sampled"] /= rows["sampled of cd"]
     rows["error"] /= rows["error of cd"]
-    rows["learning"] = rows["ratio"] / rows["ratio of cd"]
-    rows["features"] = rows["error"] / rows["learning"]
+    rows["learning"] = rows.eval("ratio / `ratio of cd`")
+    rows["features"] = rows.eval("error / learning")
     return rows[[*OWN, "seed", *MEASURES]]
 
 
@@ -293,18 +298,19 @@ def mechanism(runs: pd.DataFrame) -> pd.DataFrame:
     ends = last(runs)
     uppermost = ends["layer"] == ends["layer"].max()
     ends = ends[uppermost & (ends["momentum_epochs"] == ends["momentum_epochs"].min())]
-    ends = ends.assign(error=ends["mean_field"] / ends["n_images"])
+    ends = ends.assign(error=ends.eval("mean_field / n_images"))
     ends = ends.set_index(["n_images", "features", "method", "batches", "seed"])
     errors = np.log(ends["error"]).unstack("seed")
     ratios = np.log(ends["mean_field_ratio"]).unstack("seed")
     numbers = ends.index.unique("n_images")
-    every = numbers.max()
-    alone = errors.loc[every, "own", START]
+    on_all = errors.loc[numbers.max()]
+    ratio = ratios.loc[numbers.max()].loc["own"]
+    alone = on_all.loc["own", START]
     factors = {
-        "error / CD's": alone - errors.loc[every, "own", "cd", 0],
-        "ratio / CD's": ratios.loc[every, "own", START] - ratios.loc[every, "own", "cd", 0],
-        "by CD's features": errors.loc[every, "cd", START] - alone,
-        "by CD's training": errors.loc[every, START, "cd"] - alone,
+        "error / CD's": alone - on_all.loc["own", "cd", 0],
+        "ratio / CD's": ratio.loc[START] - ratio.loc["cd", 0],
+        "by CD's features": on_all.loc["cd", START] - alone,
+        "by CD's training": on_all.loc[START, "cd"] - alone,
         "on fewer images": errors.loc[numbers.min(), "own", START] - alone,
     }
     return np.exp(pd.DataFrame({name: rows.mean(axis=1) for name, rows in factors.items()}))
@@ -360,8 +366,9 @@ def collapse(
         _, above, _ = probe(V, data.train_labels, T, data.test_labels)
         limit = bound(first, scale, data.train)
         rows.append((scale, error, limit, trained, 100 * wrong, 100 * above))
-    columns = ["scale", "error", "bound", "cd error", "wrong", "wrong above"]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(
+        rows, columns=["scale", "error", "bound", "cd error", "wrong", "wrong above"]
+    )
 
 
 # ---- both measures along a search
@@ -402,7 +409,7 @@ def plot_starts(table: pd.DataFrame) -> Figure:
     """Plot `by_batches`: errors over CD's, and over the constant image's, against mini-batches; a
     line a method.
     """
-    table = table[table["layer"] > 1]
+    table = table.query("layer > 1")
     layers = sorted(table["layer"].unique())
     figure, axes = panels(2, len(layers), height=5.2, sharex=True, sharey="row")
     for (_, layer), rows in table.groupby(["method", "layer"], sort=False):
@@ -429,26 +436,23 @@ def plot_paths(table: pd.DataFrame, ends: pd.DataFrame) -> Figure:
     of `ends`.
     """
     intervals = ends.set_index(["measure", *GROUP])
-    kinds = list(table["inputs"].unique())
-    numbers = sorted(table["layer"].unique())
-    figure, axes = panels(len(numbers), len(kinds), height=1.3 + 2.1 * len(numbers))
+    figure, axes = layers_by_inputs(table, 2.1, margin=1.3)
     for (kind, layer, method), line in table.groupby(GROUP, sort=False):
-        ax = axes[numbers.index(layer), kinds.index(kind)]
+        ax = axes[kind, layer]
         look = method_look(method)
         dot = {"color": look["color"], "markersize": 5}
         x = line["mean_field_ratio"].to_numpy()
         y = line["sampled_ratio"].to_numpy()
         right = error_bars(intervals.loc[[("mean_field_ratio", kind, layer, method)]])
         up = error_bars(intervals.loc[[("sampled_ratio", kind, layer, method)]])
-        ax.plot(x, y, linewidth=1.5, label=named(str(method)), **look)
+        ax.plot(x, y, linewidth=1.5, label=named(method), **look)
         ax.plot(x[:1], y[:1], "o", fillstyle="none", **dot)
         ax.errorbar(x[-1:], y[-1:], up, right, fmt="o", **dot)
-        ax.set_title(f"RBM {layer}, {kind} inputs")
-    for ax in axes.flat:
+    for ax in axes.values():
         ax.axhline(1.0, color="black", linewidth=0.8)
         ax.axvline(1.0, color="black", linewidth=0.8)
         log_scale(ax, "xy")
-    for ax in axes[-1]:
+    for ax in figure.axes[-table["inputs"].nunique() :]:
         ax.set_xlabel("mean-field ratio")
     figure.supylabel("sampled ratio: error / constant image's")
     legend(figure, ncols=2)

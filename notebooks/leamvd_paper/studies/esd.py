@@ -16,7 +16,8 @@ from leamvd._support import checks
 from leamvd.optimizers.selection import fractional_tournament, mean_and_std, tournament
 
 from . import results
-from .plots import BLUE, VERMILION, legend, panels, shades, styled
+from .plots import BLUE, VERMILION, facets, legend, panels, shades, styled
+from .results import Table
 
 # ---- settings
 
@@ -32,10 +33,10 @@ FALSE_ALARMS = 0.01  # of all tests in one table together (Bonferroni)
 class Tables(NamedTuple):
     """What is computed. It takes seconds, so nothing is recorded."""
 
-    weights: pd.DataFrame  # of every rank, by method
-    curves: pd.DataFrame  # the same for several population sizes and many exponents
-    counts: pd.DataFrame  # how often each rank wins simulated tournaments
-    population: pd.DataFrame  # points of the plane, the best one first
+    weights: Table  # of every rank, by method
+    curves: Table  # the same for several population sizes and many exponents
+    counts: Table  # how often each rank wins simulated tournaments
+    population: Table  # points of the plane, the best one first
 
 
 def tables(
@@ -132,27 +133,22 @@ def population(population_size: int, seed: int) -> pd.DataFrame:
 
 
 def normal_models(points: pd.DataFrame, exponents: Sequence[float]) -> pd.DataFrame:
-    """Return mean and standard deviation of a population by each exponent (Eqs. 2 and 3).
-
-    `distance` is that of the mean to the optimum (1, 1), and `area` std1 std2 over that of equal
-    weights.
-    """
+    """Return mean and standard deviation of a population by each exponent (Eqs. 2 and 3)."""
     X = np.ascontiguousarray(points)
     rows = []
     for a in exponents:
         mean, std = mean_and_std(X, fractional_tournament(len(X), a))
-        distance = np.linalg.norm(mean - 1)
-        area = np.prod(std) / np.prod(X.std(axis=0))
-        rows.append((a, *mean, *std, distance, area))
-    columns = ["exponent", "mean of x1", "mean of x2", "std of x1", "std of x2", "distance", "area"]
-    return pd.DataFrame(rows, columns=columns)
+        rows.append((a, *mean, *std))
+    return pd.DataFrame(
+        rows, columns=["exponent", "mean of x1", "mean of x2", "std of x1", "std of x2"]
+    )
 
 
 def pressure(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the expected rank sum k G_k and the effective sample size 1 / sum G_k^2."""
     groups = ["population_size", "method", "exponent"]
     terms = rows[groups].copy()
-    terms["expected rank"] = rows["rank"] * rows["weight"]
+    terms["expected rank"] = rows.eval("rank * weight")
     terms["effective size"] = rows["weight"] ** 2
     sums = terms.groupby(groups, sort=False, dropna=False).sum()
     sums["effective size"] = 1 / sums["effective size"]
@@ -175,8 +171,9 @@ def goodness(counts: pd.DataFrame) -> pd.DataFrame:
             starts = np.flatnonzero(expected >= 5)
             test = stats.chisquare(np.add.reduceat(wins, starts), np.add.reduceat(expected, starts))
             rows.append((name, against, test.statistic, len(starts) - 1, test.pvalue))
-    columns = ["tournament", "against", "chi-square", "degrees of freedom", "p"]
-    table = pd.DataFrame(rows, columns=columns)
+    table = pd.DataFrame(
+        rows, columns=["tournament", "against", "chi-square", "degrees of freedom", "p"]
+    )
     table["rejected"] = table["p"] < FALSE_ALARMS / len(table)
     return table
 
@@ -194,8 +191,11 @@ def closest(population_size: int) -> pd.DataFrame:
         distances = pd.Series(np.abs(candidates - exact).sum(axis=1) / 2, index=grid)
         stated = STATED.get(name, np.nan)
         rows[name] = stated, distances.get(stated), distances.idxmin(), distances.min()
-    columns = ["stated exponent", "distance there", "closest exponent", "smallest distance"]
-    return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("tournament")
+    return pd.DataFrame.from_dict(
+        rows,
+        orient="index",
+        columns=["stated exponent", "distance there", "closest exponent", "smallest distance"],
+    ).rename_axis("tournament")
 
 
 # ---- figures
@@ -219,20 +219,20 @@ def plot_differences(counts: pd.DataFrame, nearest: pd.DataFrame) -> Figure:
     """Plot, rank by rank, what is counted and what exponents weigh less the exact probability, in
     percentage points.
     """
-    figure, axes = panels(len(nearest), 1, height=0.6 + 2.0 * len(nearest), sharex=True)
     looks = {"stated": {"color": VERMILION, "linestyle": "--"}, "closest": {"color": BLUE}}
-    for ax, (name, ranks) in zip(axes[:, 0], counts.groupby("tournament", sort=False), strict=True):
+    figure, parts = facets(counts, "tournament", 2.0, margin=0.6, sharex=True)
+    for ax, name, ranks in parts:
         ax.axhline(0, color="black", linewidth=0.8)
         for kind, look in looks.items():
             a = nearest.loc[name, f"{kind} exponent"]
             if pd.notna(a):
                 values = 100 * (fractional_tournament(len(ranks), a) - ranks["exact"])
                 ax.plot(ranks["rank"], values, label=f"{kind} exponent", **look)
-        counted = 100 * (ranks["share"] - ranks["exact"])
+        counted = ranks.eval("100 * (share - exact)")
         look = {"fmt": ".k", "markersize": 4, "linewidth": 1, "label": "simulation ± 2 s.e."}
         ax.errorbar(ranks["rank"], counted, 200 * ranks["error"], **look)
-        ax.set_title(str(name))
-    axes[-1, 0].set_xlabel("rank (1 = best)")
+        ax.set_title(name)
+    ax.set_xlabel("rank (1 = best)")
     figure.supylabel("less the exact probability (percentage points)")
     legend(figure)
     return figure
@@ -266,11 +266,12 @@ def plot_models(points: pd.DataFrame, models: pd.DataFrame) -> Figure:
     deviations.
     """
     columns = min(3, len(models))
-    rows = -(-len(models) // columns)
-    figure, axes = panels(rows, columns, height=0.6 + 1.5 * rows, sharex=True, sharey=True)
+    sharing = {"sharex": True, "sharey": True}
+    figure, parts = facets(models, "exponent", 1.5, columns=columns, margin=0.6, **sharing)
     most = fractional_tournament(len(points), models["exponent"].max())[0]
     turn = np.linspace(0, 2 * np.pi, 100)
-    for ax, (a, x1, x2, s1, s2, *_) in zip(axes.flat, models.itertuples(index=False), strict=False):
+    for ax, a, model in parts:
+        ((_, x1, x2, s1, s2),) = model.to_numpy()
         G = fractional_tournament(len(points), a)
         look = {"c": G, "cmap": "viridis_r", "s": 28, "vmin": 0, "vmax": most}
         dots = ax.scatter(points["x1"], points["x2"], **look)
@@ -281,9 +282,7 @@ def plot_models(points: pd.DataFrame, models: pd.DataFrame) -> Figure:
         ax.plot(x1, x2, "+", color=VERMILION, markersize=10, markeredgewidth=2)
         ax.plot(1, 1, "*", color="black", markersize=9)
         ax.set(title=f"exponent {a:g}", aspect="equal")
-    for ax in axes.flat[len(models) :]:
-        ax.set_axis_off()
     figure.supxlabel("$x_1$")
     figure.supylabel("$x_2$")
-    figure.colorbar(dots, ax=axes, label="weight", shrink=0.8)
+    figure.colorbar(dots, ax=figure.axes, label="weight", shrink=0.8)
     return figure

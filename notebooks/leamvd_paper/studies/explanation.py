@@ -5,11 +5,10 @@ dozen pairs of evaluations. What do they say of a search before it is run? How f
 how far would it have to get?
 """
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from operator import itemgetter
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,11 +24,12 @@ from leamvd.optimizers.local_model import LocalModel, measure, order_statistics,
 from leamvd.optimizers.reading import Reading
 from leamvd.optimizers.selection import fractional_tournament
 
-from . import layers, results
+from . import layers
 from .layers import (
     ONE_EPOCH,
     PRINTED,
     Images,
+    Section,
     Study,
     layer_call,
     layer_inputs,
@@ -37,8 +37,8 @@ from .layers import (
     rbms,
     stack,
 )
-from .plots import BLUE, GREEN, PURPLE, VERMILION, band, legend, log_scale, panels, styled
-from .results import Plan, Recorded, Result, delayed, read_recorded
+from .plots import BLUE, GREEN, PURPLE, VERMILION, band, facets, legend, log_scale, panels, styled
+from .results import Floats, Plan, Recorded, Result, Table, Texts, delayed, read_recorded
 from .statistics import paired, summarize
 from .study_methods import Method
 from .words import named
@@ -54,13 +54,13 @@ QUALITIES = {
 }
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Settings(Study):
     """A study of step sizes, and of pairs around its start solutions."""
 
-    methods: tuple[str, ...] = ("lea-mvd",)
-    inputs: tuple[str, ...] = ("own",)
-    sigmas: tuple[float, ...] = (0.001, 0.003, REFERENCE, 0.03, 0.1, 0.3)  # step sizes of the pairs
+    methods: Texts = ("lea-mvd",)
+    inputs: Texts = ("own",)
+    sigmas: Floats = (0.001, 0.003, REFERENCE, 0.03, 0.1, 0.3)  # step sizes of the pairs
     n_pairs: int = 30  # at each of them
 
     def __post_init__(self) -> None:
@@ -131,25 +131,16 @@ SEARCH = [*LAYER, "method", "seed"]
 class Tables(NamedTuple):
     """What is measured, a row for each step size, generation or iteration."""
 
-    pairs: pd.DataFrame  # slope and curvature around the start solutions
+    pairs: Table  # slope and curvature around the start solutions
     # searches on slope and curvature alone: what can be said before any search
-    surrogates: pd.DataFrame
-    retrodictions: pd.DataFrame  # the same for the inputs that the searches below have made
-    runs: pd.DataFrame  # searches on the error
+    surrogates: Table
+    retrodictions: Table  # the same for the inputs that the searches below have made
+    runs: Table  # searches on the error
 
 
-def tables(
-    profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int = 1, **changes: Any
-) -> Tables:
-    """Return the tables of a profile: what is recorded of both sizes of images, or what is computed
-    here.
-    """
-    if profile == "recorded":
-        results.refuse(changes)
-        return _joined([_recorded(name, study.size) for name, study in SIZES.items()])
-    return Tables(
-        **results.tables(planned(profile, **changes), folder, n_jobs=n_jobs, label="explanation")
-    )
+def recorded() -> Tables:
+    """Return what is recorded of both sizes of images."""
+    return _joined([_recorded(name, study.size) for name, study in SIZES.items()])
 
 
 def _recorded(name: str, study: str) -> Tables:
@@ -173,19 +164,12 @@ def with_last_steps(measured: Tables) -> Tables:
     return _joined([measured, small, large])
 
 
-def planned(profile: str, **changes: Any) -> Plan:
-    """Return the plan of a profile with changes."""
-    study = results.profile(profile, PROFILES).changed(**changes).on_disk()
-    whole = plan(study)
-    return {name: whole[name] for name in Tables._fields}
-
-
 def summary(measured: Tables, profile: str = "recorded", **changes: Any) -> pd.DataFrame:
     """Return the last errors of the searches (of those that are recorded, at 7x7 pixels), see
     `layers.summary`.
     """
     if profile == "recorded":
-        return layers.summary(measured.runs[measured.runs["study"] == PAPER.size])
+        return layers.summary(measured.runs.query("study == @PAPER.size"))
     known = [(study, read_recorded(name)) for name, study in SIZES.items()]
     return layers.summary(measured.runs, PROFILES[profile].changed(**changes), known)
 
@@ -347,6 +331,9 @@ def plan(*studies: Settings) -> Plan:
     }
 
 
+tables = Section(Tables, PROFILES, plan, recorded, "explanation")
+
+
 def _record(
     names: Iterable[str], studies: Sequence[Settings], columns: Sequence[str], **options: Any
 ) -> Recorded:
@@ -401,7 +388,7 @@ def step_sizes(table: pd.DataFrame) -> pd.DataFrame:
     measured = table[[*LocalModel._fields]]
     models = [LocalModel(*row) for row in measured.itertuples(index=False)]
     sizes = table.assign(step_size=[model.step_size(POPULATION_SIZE) for model in models])
-    sizes["scatter_share"] = table["scatter"] / table["curvature"]
+    sizes["scatter_share"] = table.eval("scatter / curvature")
     for name, value in QUALITIES.items():
         sizes[f"gain {name}"] = [100 * model.gain(value) / model.value for model in models]
     return sizes
@@ -431,7 +418,7 @@ def predicted_and_measured(measured: Tables) -> pd.DataFrame:
         "predicted": falls(measured.surrogates, "best"),
         "retrodicted": falls(measured.retrodictions, "best"),
     }
-    rows = summarize(kinds["measured"], "fall", by).rename(columns={"mean": "measured"})
+    rows = summarize(kinds["measured"], "fall", by, mean="measured")
     # of two runs it is 13 times their standard error
     rows.loc[rows["runs"] < 3, ["low", "high"]] = np.nan
     rows = rows.set_index(by)
@@ -439,11 +426,15 @@ def predicted_and_measured(measured: Tables) -> pd.DataFrame:
         searches["moved"] = np.isfinite(searches["left"])
         rows[[kind, f"share {kind}"]] = searches.groupby(by)[["fall", "moved"]].mean()
     rows = rows.reset_index()
-    settings = [dict(Method.parse(method).settings) for method in rows["method"]]
-    rows["sigma0"] = [own.get("sigma0", Training.sigma0) for own in settings]
-    rows["noise"] = [own.get("perturbation", "entry") for own in settings]
-    rows["reset"] = [own.get("reset") != "off" for own in settings]
+    rows["sigma0"] = _setting(rows, "sigma0", Training.sigma0)
+    rows["noise"] = _setting(rows, "perturbation", "entry")
+    rows["reset"] = _setting(rows, "reset", 1.0) != "off"
     return rows
+
+
+def _setting(rows: pd.DataFrame, name: str, usual: Any) -> pd.Series:
+    """Return a setting of the method of each row."""
+    return rows["method"].map(lambda text: dict(Method.parse(text).settings).get(name, usual))
 
 
 def reach(sizes: pd.DataFrame) -> pd.DataFrame:
@@ -471,8 +462,8 @@ def needed(study: str, runs: pd.DataFrame) -> pd.DataFrame:
     rows = []
     ordered = _different(runs).sort_values("iteration", kind="stable")
     for (layer, inputs), group in ordered.groupby(["layer", "inputs"]):
-        search = group[group["method"] == "lea-mvd"].groupby("seed")
-        cd = group[group["method"] == "cd"].groupby("seed")
+        search = group.query("method == 'lea-mvd'").groupby("seed")
+        cd = group.query("method == 'cd'").groupby("seed")
         start = search["mean_field"].first()
         fell = paired(search["mean_field"].last(), start)
         goals = {"cd": cd["mean_field"].last()}
@@ -490,7 +481,7 @@ def needed(study: str, runs: pd.DataFrame) -> pd.DataFrame:
 
 def _different(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the runs whose inputs differ: a first layer's own and shared ones are the same."""
-    return runs[(runs["layer"] > 1) | (runs["inputs"] == "own")]
+    return runs.query("layer > 1 or inputs == 'own'")
 
 
 def times_faster(bound: pd.DataFrame, both: pd.DataFrame) -> pd.DataFrame:
@@ -501,7 +492,7 @@ def times_faster(bound: pd.DataFrame, both: pd.DataFrame) -> pd.DataFrame:
     best = both.loc[furthest].set_index(LAYER)[["sigma0", "measured"]]
     table = best.join(bound["paper mean"].rename("allowed"))
     rates = -np.log1p(-table[["measured", "allowed"]] / 100)
-    return table.assign(times=rates["measured"] / rates["allowed"])
+    return table.assign(times=rates.eval("measured / allowed"))
 
 
 def answers(asked: pd.DataFrame, bound: pd.DataFrame, times: float) -> pd.DataFrame:
@@ -513,8 +504,8 @@ def answers(asked: pd.DataFrame, bound: pd.DataFrame, times: float) -> pd.DataFr
     rows = asked.join(bound, on=LAYER)
     rows["furthest"] = _compound(rows["best high"], times)
     rows["answer"] = "not reached"
-    rows.loc[rows["furthest"] < rows["low"], "answer"] = "out of reach"
-    rows.loc[rows["fell"] >= rows["needed"], "answer"] = "reached"
+    rows.loc[rows.eval("furthest < low"), "answer"] = "out of reach"
+    rows.loc[rows.eval("fell >= needed"), "answer"] = "reached"
     return rows
 
 
@@ -523,11 +514,11 @@ def left_as_said(surrogates: pd.DataFrame, studies: Mapping[str, pd.DataFrame]) 
     agree ("right").
     """
     runs = pd.concat([table.assign(study=study) for study, table in studies.items()])
-    runs = _different(runs[runs["method"] == "lea-mvd"])
+    runs = _different(runs.query("method == 'lea-mvd'"))
     by = [*LAYER, "seed"]
     left = {"said": left_at(surrogates, "best", by), "left": left_at(runs, "mean_field", by)}
     moved = pd.DataFrame(left).dropna() < np.inf
-    moved["right"] = moved["said"] == moved["left"]
+    moved["right"] = moved.eval("said == left")
     moved["runs"] = True
     return moved.groupby(LAYER, sort=False).sum()
 
@@ -541,38 +532,38 @@ def scored(measured: Tables) -> pd.DataFrame:
     percent, with a bootstrap interval over seeds.
     """
     said = falls(measured.surrogates, "best")
-    rows = falls(measured.runs, "mean_field").merge(
-        said, on=SEARCH, suffixes=(" measured", " predicted")
-    )
-    methods = [Method.parse(method) for method in rows["method"]]
-    rows["noise"] = [dict(method.settings).get("perturbation", "entry") for method in methods]
-    rows["setting"] = [str(method.without("perturbation")) for method in methods]
+    left = falls(measured.runs, "mean_field")
+    rows = left.merge(said, on=SEARCH, suffixes=(" measured", " predicted"))
+    rows["noise"] = _setting(rows, "perturbation", "entry")
+    rows["setting"] = [str(Method.parse(text).without("perturbation")) for text in rows["method"]]
     rows["off"] = rows["noise"] == "off"
     setting = ["study", "layer", "setting", "seed"]
     rows = rows[rows.groupby(setting)["off"].transform("any")]
     rows["left"] = np.isfinite(rows["left measured"])
     rows["right"] = rows["left"] == np.isfinite(rows["left predicted"])
-    rows["error"] = np.abs(np.log((rows["fall predicted"] + 0.1) / (rows["fall measured"] + 0.1)))
+    rows["error"] = np.abs(np.log(rows.eval("(`fall predicted` + 0.1) / (`fall measured` + 0.1)")))
     table = []
     for cell, group in rows.groupby(["study", "layer", "noise"], sort=False):
         means = group[["fall measured", "fall predicted", "left", "right"]].mean()
         errors = group.pivot(index="seed", columns="setting", values="error").to_numpy()
         median = group["error"].median()
         table.append((*cell, len(group), *means, median, *_median_interval(errors)))
-    columns = [
-        "study",
-        "layer",
-        "noise",
-        "searches",
-        "measured",
-        "predicted",
-        "left",
-        "right",
-        "error",
-        "low",
-        "high",
-    ]
-    return pd.DataFrame(table, columns=columns)
+    return pd.DataFrame(
+        table,
+        columns=[
+            "study",
+            "layer",
+            "noise",
+            "searches",
+            "measured",
+            "predicted",
+            "left",
+            "right",
+            "error",
+            "low",
+            "high",
+        ],
+    )
 
 
 def _median_interval(errors: np.ndarray) -> tuple[float, float]:
@@ -627,9 +618,8 @@ def plot_step_sizes(sizes: pd.DataFrame) -> Figure:
     intervals.
     """
     means = summarize(sizes, "step_size", ["study", "layer", "sigma"], geometric=True)
-    count = means["study"].nunique()
-    figure, axes = panels(count, 1, height=2.2 * count + 0.8)
-    for ax, (study, lines) in zip(axes.flat, means.groupby("study", sort=False), strict=True):
+    figure, parts = facets(means, "study", 2.2, margin=0.8)
+    for ax, study, lines in parts:
         for layer, line in lines.groupby("layer"):
             band(ax, line, "sigma", color=_look(layer)["color"], label=f"RBM {layer}")
         ends = [lines["sigma"].min(), lines["sigma"].max()]
@@ -639,7 +629,7 @@ def plot_step_sizes(sizes: pd.DataFrame) -> Figure:
         )
         log_scale(ax, "xy")
         ax.set(title=named(study), ylabel="step size of theory")
-    axes[-1, 0].set_xlabel("step size of the pairs")
+    ax.set_xlabel("step size of the pairs")
     legend(figure)
     return figure
 
@@ -651,23 +641,22 @@ def plot_falls(both: pd.DataFrame) -> Figure:
 
     As printed, without the reset, and without the factors.
     """
-    layers = sorted(both["layer"].unique())
-    figure, axes = panels(len(layers), 1, height=1.7 * len(layers) + 1.1, sharex=True)
-    entry = both["noise"] == "entry"
-    off = both["noise"] == "off"
     kinds = {
-        "as printed": (VERMILION, both["reset"] & entry),
-        "without the reset": (BLUE, ~both["reset"] & entry),
-        "without the factor": (GREEN, both["reset"] & off),
+        "as printed": (VERMILION, "reset and noise == 'entry'"),
+        "without the reset": (BLUE, "not reset and noise == 'entry'"),
+        "without the factor": (GREEN, "reset and noise == 'off'"),
     }
-    for ax, layer in zip(axes[:, 0], layers, strict=True):
+    figure, parts = facets(
+        both.sort_values(["layer", "sigma0"]), "layer", 1.7, margin=1.1, sharex=True
+    )
+    for ax, layer, rows in parts:
         ax.set_title(f"RBM {layer}")
         for name, (color, chosen) in kinds.items():
-            line = both[chosen & (both["layer"] == layer)].sort_values("sigma0")
+            line = rows.query(chosen)
             band(ax, line, "sigma0", "measured", color=color, label=f"measured, {name}")
             ax.plot(line["sigma0"], line["predicted"], ":", color=color, label=f"predicted, {name}")
         log_scale(ax, "x")
-    axes[-1, 0].set_xlabel("σ0")
+    ax.set_xlabel("σ0")
     figure.supylabel("fall of the error, %")
     legend(figure, ncols=2)
     return figure
@@ -700,7 +689,7 @@ def plot_gains(both: pd.DataFrame, asked: pd.DataFrame) -> Figure:
                 linewidth=0.8,
                 **look,
             )
-        for row in asked[asked["study"] == study].itertuples():
+        for row in asked.query("study == @study").itertuples():
             style = "-" if row.below == "cd" else "--"
             ax.axhline(row.needed, 0.85, color=_look(row.layer)["color"], linestyle=style)
         ax.set_xscale("symlog", linthresh=1)

@@ -9,7 +9,6 @@ held out.
 import dataclasses
 from collections import deque
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,10 +20,20 @@ from leamvd._support.threads import one_blas_thread
 from leamvd.networks.dbn import fine_tune
 from leamvd_paper.data.images import Dataset
 
-from . import results, settings_map
+from . import settings_map
 from .classification import GLOROT, RANDOM, normal_stack, random_stack
-from .layers import Images, Study, rbms, stack
-from .results import Call, Plan, Recorded, Result, delayed, read_recorded
+from .layers import Images, Section, Study, rbms, stack
+from .results import (
+    Call,
+    Floats,
+    Integers,
+    Plan,
+    Result,
+    Table,
+    Texts,
+    delayed,
+    read_recorded,
+)
 from .settings_map import TRAINED, Map
 
 # a network that starts at random weights, as large as a method's where it is said of one
@@ -38,17 +47,17 @@ class Settings(Study):
     some scales.
     """
 
-    methods: tuple[str, ...] = (
+    methods: Texts = (
         "cd",
         "lea-mvd:sigma0=0.003",
         "lea-mvd:sigma0=0.01",
         "lea-mvd:sigma0=0.03",
     )
-    inputs: tuple[str, ...] = ("own",)
-    seeds: tuple[int, ...] = tuple(range(30))
-    scales: tuple[str, ...] = ("0.3", "1")  # standard deviations of random weights
+    inputs: Texts = ("own",)
+    seeds: Integers = tuple(range(30))
+    scales: Texts = ("0.3", "1")  # standard deviations of random weights
     epochs: int = 50  # of fine-tuning
-    rates: tuple[float, ...] = (0.05, 0.1, 0.2, 0.5)  # first learning rates to choose from
+    rates: Floats = (0.05, 0.1, 0.2, 0.5)  # first learning rates to choose from
     # images by which they are chosen, with networks that have not seen them
     n_held_out: int = 10_000
 
@@ -97,25 +106,13 @@ PROFILES = {
 class Tables(NamedTuple):
     """What is measured; errors are shares of wrong images."""
 
-    rates: pd.DataFrame  # on held-out images, by learning rate
-    runs: pd.DataFrame  # on test images, with the rate chosen
+    rates: Table  # on held-out images, by learning rate
+    runs: Table  # on test images, with the rate chosen
 
 
-def tables(
-    profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int = 1, **changes: Any
-) -> Tables:
-    """Return the tables of a profile: what is recorded, or what is computed here."""
-    if profile == "recorded":
-        results.refuse(changes)
-        rates = read_recorded("classification_moved", "rates")
-        return Tables(rates, read_recorded("classification_moved", "runs"))
-    calls = planned(profile, **changes)
-    return Tables(**results.tables(calls, folder, n_jobs=n_jobs, label="networks"))
-
-
-def planned(profile: str, **changes: Any) -> Plan:
-    """Return the plan of a profile with changes."""
-    return plan(results.profile(profile, PROFILES).changed(**changes).on_disk())
+def recorded() -> Tables:
+    """Return what is recorded."""
+    return Tables(*(read_recorded("classification_moved", table) for table in Tables._fields))
 
 
 # ---- what is computed
@@ -257,7 +254,7 @@ def plan(study: Settings) -> Plan:
     dtype = study.training.dtype
     fewer, held_out = study.without_held_out()
     few = study.seeds[:N_TRIED]
-    sides: Sides = {}
+    sides = {}
     for method in study.methods:
         runs = {seed: stack(study, method, seed)[-1] for seed in study.seeds}
         first = {seed: stack(fewer, method, seed)[-1] for seed in few}
@@ -274,6 +271,8 @@ def plan(study: Settings) -> Plan:
     )
 
 
+tables = Section(Tables, PROFILES, plan, recorded, "networks")
+
 # ---- in the cells of the map
 
 
@@ -282,9 +281,9 @@ class OfMap:
     """Networks from the stacks of a map, and from random weights."""
 
     cells: Map = settings_map.OWN_INPUTS
-    scales: tuple[str, ...] = ("0.3", "1", GLOROT)  # of random weights that no stack has
+    scales: Texts = ("0.3", "1", GLOROT)  # of random weights that no stack has
     epochs: int = 50
-    rates: tuple[float, ...] = (0.05, 0.2, 0.5)
+    rates: Floats = (0.05, 0.2, 0.5)
     image_set: int = 1  # by which rates are chosen
 
 
@@ -296,7 +295,7 @@ def plan_of_map(study: OfMap) -> Plan:
     """Return the plan of `Tables` by cell; what is not of a start is under 0 mini-batches."""
     given = study.cells
     seeds = given.seeds
-    sides: Sides = {}
+    sides = {}
     for protocol, batches in given.cells:
         cell = given.study(protocol, batches)
         images = cell.images
@@ -318,9 +317,3 @@ def plan_of_map(study: OfMap) -> Plan:
     held_out = dataclasses.replace(images, image_set=study.image_set)
     columns = [*settings_map.CELL, *SIDE]
     return plan_of(columns, sides, images, images, held_out, dtype, study.epochs, study.rates)
-
-
-RECORDED = {
-    "classification_moved": Recorded(PAPER, lambda: plan(PAPER)),
-    "map_networks": Recorded(OF_MAP, lambda: plan_of_map(OF_MAP)),
-}

@@ -5,12 +5,13 @@ Their settings, the calls that train their layers, and the tables of errors that
 show.
 """
 
-import dataclasses
 import functools
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, is_dataclass, replace
 from itertools import product
-from typing import Any, Literal, Self
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -36,20 +37,21 @@ from leamvd.optimizers.reading import Reading
 from leamvd_paper.data import images as data_sets
 from leamvd_paper.data.images import Dataset
 
-from .results import Call, Result, canonical, delayed
+from . import results
+from .results import Call, Integers, Plan, Result, Texts, canonical, delayed
 from .statistics import paired, summarize, unpaired
 from .study_methods import Method
 
 # ---- settings
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Images:
     """Images by what they are made of, see `leamvd_paper.data.images.load`."""
 
     dataset: str = "digits"
     side: int = 7
-    pooling: Literal["mean", "center"] = "mean"
+    pooling: str = "mean"
     binarize: str = "gray"
     n_images: int | None = None  # for training
     image_set: int = 0
@@ -77,7 +79,7 @@ class Images:
         checksum, count = data_sets.known(self.dataset)
         if self.n_images is not None:
             count = checks.integer("n_images", self.n_images, at_least=1, at_most=count)
-        return dataclasses.replace(self, checksum=checksum, n_images=count)
+        return replace(self, checksum=checksum, n_images=count)
 
 
 @functools.lru_cache(2)
@@ -90,22 +92,34 @@ def _load(dataset: str, checksum: str, dtype: str, **options: Any) -> Dataset:
     return data
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+def with_changes(settings: Any, parts: Iterable[str], changes: Mapping[str, Any]) -> Any:
+    """Return settings with fields of them, or of some of their parts, changed; a change to None is
+    none.
+    """
+    given = {name: value for name, value in changes.items() if value is not None}
+    for part in parts:
+        value = given.pop(part, getattr(settings, part))
+        fields = {name: given.pop(name) for name in vars(value) if name in given}
+        settings = replace(settings, **{part: replace(value, **fields)})
+    return replace(settings, **given)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Study:
     """What is compared: methods on the same images, layers and budget, over seeds."""
 
     images: Images = Images()
-    layers: tuple[int, ...] = (30, 30, 120)  # hidden units
+    layers: Integers = (30, 30, 120)  # hidden units
     # "lea-mvd:sigma0=0.01+reset=off" has settings of its own
-    methods: tuple[str, ...] = ("cd", "lea-mvd", "cma-es")
+    methods: Texts = ("cd", "lea-mvd", "cma-es")
     # a layer sees its method's features or those of CD (item E7)
-    inputs: tuple[str, ...] = ("own", "shared")
-    seeds: tuple[int, ...] = (0,)
-    features: Literal["probabilities", "bits"] = "probabilities"  # what a layer hands on
-    training: Training = dataclasses.field(default_factory=Training)
+    inputs: Texts = ("own", "shared")
+    seeds: Integers = (0,)
+    features: str = "probabilities"  # what a layer hands on
+    training: Training = field(default_factory=Training)
     reading: Reading = EXPERIMENT
     # whose errors are kept, the last one ends a search; None keeps all
-    iterations: tuple[int, ...] | None = None
+    iterations: Integers | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reading", self.reading.complete())
@@ -146,15 +160,9 @@ class Study:
         """Return the study with fields of it, its images, training or reading changed; a change to
         None is none.
         """
-        given = {name: value for name, value in changes.items() if value is not None}
-        asked = {*given}
-        for part in ("images", "training", "reading"):
-            value = given.pop(part, getattr(self, part))
-            fields = {name: given.pop(name) for name in vars(value) if name in given}
-            self = dataclasses.replace(self, **{part: dataclasses.replace(value, **fields)})
-        self = dataclasses.replace(self, **given)
-        self._warn_of_unused(asked)
-        return self
+        changed = with_changes(self, ("images", "training", "reading"), changes)
+        changed._warn_of_unused({name for name, value in changes.items() if value is not None})
+        return changed
 
     def _warn_of_unused(self, given: set[str]) -> None:
         """Warn of what is given about a start solution, for all methods or one, where there is
@@ -172,7 +180,7 @@ class Study:
 
     def known(self) -> Self:
         """Return the study of images with their checksum, see `Images.known`."""
-        return dataclasses.replace(self, images=self.images.known())
+        return replace(self, images=self.images.known())
 
     def on_disk(self) -> Self:
         """Return the same, where this machine has the images and what computes the error that
@@ -183,6 +191,39 @@ class Study:
         if self.training.backend == "torch":
             import_torch()
         return known
+
+
+class Section(NamedTuple):
+    """What gives a section's tables: called, it is the function `tables` of the section's file."""
+
+    kind: Any  # a named tuple of the tables
+    profiles: dict  # settings by name
+    plan: Any  # a function of settings that returns a `Plan`
+    recorded: Any  # a function that returns the tables that ship
+    label: str  # of the progress bar
+
+    def __call__(
+        self,
+        profile: str = "recorded",
+        folder: str | Path = ".",
+        *,
+        n_jobs: int = 1,
+        **changes: Any,
+    ) -> Any:
+        """Return the tables of a profile: what is recorded, or what is computed here."""
+        if profile == "recorded":
+            results.refuse(changes)
+            return self.recorded()
+        calls = self.planned(profile, **changes)
+        return self.kind(**results.tables(calls, folder, n_jobs=n_jobs, label=self.label))
+
+    def planned(self, profile: str, **changes: Any) -> Plan:
+        """Return the plan of a profile with changes."""
+        settings = results.profile(profile, self.profiles)
+        if hasattr(settings, "changed"):
+            settings = settings.changed(**changes).on_disk()
+        whole = self.plan(settings)
+        return {name: whole[name] for name in self.kind._fields}
 
 
 def spelled(settings: Any) -> Any:
@@ -197,7 +238,7 @@ def spelled(settings: Any) -> Any:
             marks = value if isinstance(name, str) else {"problem": name, "marks": value}
             named[str(name)] = spelled(marks)
         return named
-    if not dataclasses.is_dataclass(settings):
+    if not is_dataclass(settings):
         return canonical(settings)
     if isinstance(settings, Images):
         settings = settings.known()
@@ -315,16 +356,16 @@ def pictures(top: Result, source: Images, dtype: str) -> Result:
     _, first = np.unique(data.test_labels, return_index=True)
     V = data.test[first[:10]]
     W = stack[0].W[:, :10].T
-    shown = {}
-    for n in sorted({0, 1, len(stack)}):
-        shown["digit", n] = reconstruct(stack[:n], V)
-    shown["weights", 1] = (W / np.abs(W).max() + 1) / 2
     gray = {}
-    for key, X in shown.items():
-        levels = np.rint(255 * X).astype(np.uint8)
-        gray[key] = pd.DataFrame(levels).stack()
+    for n in sorted({0, 1, len(stack)}):
+        gray["digit", n] = _levels(reconstruct(stack[:n], V))
+    gray["weights", 1] = _levels((W / np.abs(W).max() + 1) / 2)
     rows = pd.concat(gray, names=["kind", "layers", "image", "pixel"]).rename("gray").reset_index()
     return Result(rows.drop(columns="pixel"))
+
+
+def _levels(X: np.ndarray) -> pd.Series:
+    return pd.DataFrame(np.rint(255 * X).astype(np.uint8)).stack()
 
 
 PENALTY = 0.01  # of the probe: scikit-learn's C
@@ -366,8 +407,11 @@ def probes(top: Result, source: Images, dtype: str, first: int = 0) -> Result:
         T = layer_input(stack[:number], data.test)
         scored = probe(V, data.train_labels, T, data.test_labels)
         rows.append((number, *scored, _mean_std(V), time.perf_counter() - began))
-    columns = ["layer", "train_error", "test_error", "steps", "features_std", "seconds"]
-    return Result(pd.DataFrame(rows, columns=columns))
+    return Result(
+        pd.DataFrame(
+            rows, columns=["layer", "train_error", "test_error", "steps", "features_std", "seconds"]
+        )
+    )
 
 
 # ---- the layers of a study
@@ -388,7 +432,7 @@ def stack(study: Study, method: str, seed: int, inputs: str = "own") -> tuple[Ca
     """Return the calls that train a stack, each layer on its method's features
     or on those of CD.
     """
-    calls: list[Call] = []
+    calls = []
     handed_on = calls if inputs == "own" else stack(study, "cd", seed)
     below = None
     for number, n_hidden in enumerate(study.layers):
@@ -509,17 +553,15 @@ def beside_constant(table: pd.DataFrame) -> pd.DataFrame:
     An interval of errors that reaches zero is left out.
     """
     by = ["measure", *GROUP]
-    start = errors(table[table["iteration"] == 0]).rename(columns={"mean": "start"})
+    whole = errors(table).set_index(by)
+    whole["start"] = errors(table.query("iteration == 0")).set_index(by)["mean"]
     ratios = _at_the_end(table, [f"{measure}_ratio" for measure in MEASURES])
     ratios["measure"] = ratios["measure"].str.removesuffix("_ratio")
-    over = summarize(ratios, "value", by, geometric=True).drop(columns="runs")
-    over = over.rename(
-        columns={"mean": "over_constant", "low": "over_constant_low", "high": "over_constant_high"}
-    )
-    whole = errors(table).merge(start[[*by, "start"]], how="left", on=by)
-    whole = whole.merge(over, how="left", on=by)
+    over = summarize(ratios, "value", by, geometric=True).set_index(by)
+    for end, name in {"mean": "", "low": "_low", "high": "_high"}.items():
+        whole[f"over_constant{name}"] = over[end]
     whole.loc[whole["low"] <= 0, ["low", "high"]] = np.nan
-    return whole
+    return whole.reset_index()
 
 
 def summary(
@@ -539,7 +581,7 @@ def summary(
     for known, rows in recorded:
         free = {"methods": known.methods, "inputs": known.inputs, "seeds": known.seeds}
         computed = {name: getattr(known.training, name) for name in Computation._fields}
-        training = dataclasses.replace(study.training, **computed)
+        training = replace(study.training, **computed)
         methods = {*known.methods} & {*study.methods}
         inputs = {*known.inputs} & {*study.inputs}
         if not methods or not inputs:
@@ -558,7 +600,7 @@ def left_at(table: pd.DataFrame, value: str, run: list[str]) -> pd.Series:
     """Return the first iteration in which each run's value is below that of iteration 0, infinite
     where it never is.
     """
-    start = table[table["iteration"] == 0].set_index(run)[value].rename("start")
+    start = table.query("iteration == 0").set_index(run)[value].rename("start")
     lower = table.join(start, on=run).query(f"{value} < start").groupby(run)["iteration"].min()
     return lower.reindex(start.index).fillna(np.inf)
 
@@ -581,15 +623,15 @@ def timed(table: pd.DataFrame, objectives: pd.DataFrame, training: pd.DataFrame)
     numpy_rows = objectives.query(
         "backend == 'numpy' and precision == 'float32' and threads == 1 and status == 'ok'"
     )
-    evaluated = _per_image(numpy_rows, numpy_rows["seconds"] / numpy_rows["population_size"])
+    evaluated = _per_image(numpy_rows, numpy_rows.eval("seconds / population_size"))
     epochs = training.query("trainer == 'leamvd' and threads == 1")
     trained = _per_image(epochs, epochs["seconds"])
-    size = np.log(table["n_visible"] * table["n_hidden"])
+    size = np.log(table.eval("n_visible * n_hidden"))
     evaluation = np.exp(np.interp(size, evaluated.index, evaluated))
     ratio = trained - np.interp(trained.index, evaluated.index, evaluated)
     epoch = evaluation * np.exp(np.interp(size, ratio.index, ratio))
     # an epoch of CD-k is one or more
-    trainings = (table["products"] - 2 * table["evaluations"]) / CD_PRODUCTS
+    trainings = table.eval("products - 2 * evaluations") / CD_PRODUCTS
     return table.assign(
         seconds=table["n_images"] * (table["evaluations"] * evaluation + trainings * epoch)
     )
@@ -597,5 +639,5 @@ def timed(table: pd.DataFrame, objectives: pd.DataFrame, training: pd.DataFrame)
 
 def _per_image(rows: pd.DataFrame, seconds: pd.Series) -> pd.Series:
     """Return the logarithms of the seconds for one image by those of v h, in ascending order."""
-    size = np.log(rows["n_visible"] * rows["n_hidden"])
+    size = np.log(rows.eval("n_visible * n_hidden"))
     return pd.Series(np.log(seconds / rows["n_images"]).to_numpy(), size.to_numpy()).sort_index()

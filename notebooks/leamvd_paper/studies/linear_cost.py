@@ -26,7 +26,7 @@ from leamvd.optimizers.lea_mvd import LEAMVD
 
 from . import results
 from .plots import COLORS, error_bars, legend, log_scale, panels, styled
-from .results import Plan, Result, delayed, read_recorded
+from .results import Plan, Result, Table, delayed, read_recorded
 from .words import named
 
 # ---- settings
@@ -37,7 +37,7 @@ SIGMA0 = 0.1
 # drawn at once, or two rows of variables; more would take no less a time for each
 NORMALS = 50_000_000
 DTYPES = {"lea-mvd": ("float32", "float64"), "sep-cma-es": ("float64",), "cma-es": ("float64",)}
-SIZES: dict[str, dict[str, tuple[int, ...]]] = {
+SIZES = {
     "quick": {
         "lea-mvd": (1_000, 10_000),
         "sep-cma-es": (1_000, 10_000),
@@ -60,11 +60,11 @@ class Tables(NamedTuple):
     """What is measured; all but the first are recorded ones in every profile."""
 
     # time and memory of a generation, by method, dtype and number of variables
-    optimizers: pd.DataFrame
-    parts: pd.DataFrame  # a generation of LEA-MVD taken apart
+    optimizers: Table
+    parts: Table  # a generation of LEA-MVD taken apart
     # a generation in the layers of Sections 3 and 4: the optimizer and its objective
-    split: pd.DataFrame
-    objectives: pd.DataFrame  # the reconstruction error of a population
+    split: Table
+    objectives: Table  # the reconstruction error of a population
 
 
 def tables(
@@ -122,7 +122,7 @@ def measure(method: str, n: int, dtype: str) -> Result:
 
     The time is that of `ask` and `tell`: while the objective is at work the clock stands still.
     """
-    started: list[Any] = []
+    started = []
 
     def begin(n: int = n) -> None:
         started[:] = [optimizer(method, n, dtype)]
@@ -248,7 +248,7 @@ def _memory(name: str) -> float:
 
 def costs(optimizers: pd.DataFrame) -> pd.DataFrame:
     """Return what was measured on one thread, with a `label` of method and dtype."""
-    rows = optimizers[(optimizers["status"] == "ok") & (optimizers["threads"] == 1)]
+    rows = optimizers.query("status == 'ok' and threads == 1")
     return rows.assign(label=rows["method"].map(named) + ", " + rows["dtype"])
 
 
@@ -283,8 +283,8 @@ def relative(optimizers: pd.DataFrame) -> pd.DataFrame:
     rows = costs(optimizers)
     seconds = rows[["generation_seconds", "generation_low", "generation_high"]]
     rows[["time", "low", "high"]] = seconds.div(rows["normal_seconds"], axis=0)
-    rows["memory"] = rows["peak_bytes"] / rows["population_bytes"]
-    ours = rows.loc[rows["method"] == "lea-mvd", ["dtype", "n", *COSTS.values()]]
+    rows["memory"] = rows.eval("peak_bytes / population_bytes")
+    ours = rows.query("method == 'lea-mvd'")[["dtype", "n", *COSTS.values()]]
     both = rows.merge(ours, how="left", on=["dtype", "n"], suffixes=("", "_own"))
     for name, cost in BESIDE.items():
         both[name] = both[cost] / both[f"{cost}_own"]
@@ -337,10 +337,10 @@ def plot_growth(optimizers: pd.DataFrame) -> Figure:
         for axis in (ax.xaxis, ax.yaxis):
             axis.set_major_locator(LogLocator(numticks=20))
             axis.set_minor_locator(NullLocator())
-    full = optimizers[optimizers["method"] == "cma-es"].sort_values("n")
+    full = optimizers.query("method == 'cma-es'").sort_values("n")
     color = COLORS["cma-es"]
     for n in full.loc[full["status"].str.startswith("refused"), "n"].head(1):
-        last = full[full["status"] == "ok"].iloc[-1]
+        last = full.query("status == 'ok'").iloc[-1]
         peak = last["peak_bytes"] * (n / last["n"]) ** 2
         memory.plot([last["n"], n], [last["peak_bytes"], peak], ":", color=color)
         memory.plot(n, peak, "x", color=color, markersize=9, markeredgewidth=2.5)
@@ -358,7 +358,7 @@ def plot_ratios(ends: pd.DataFrame) -> Figure:
     labels = ends[ends["n"] == sizes[0]].sort_values("time")["label"].tolist()
     figure, ((time, memory),) = panels(1, 2, height=1.7 + 0.27 * len(labels), sharey=True)
     for n, style in zip(sizes, ("full", "none"), strict=False):
-        for label, row in ends[ends["n"] == n].groupby("label"):
+        for label, row in ends.query("n == @n").groupby("label"):
             look = {"fmt": "o", "markersize": 5, "fillstyle": style}
             look["color"] = COLORS.get(row["method"].item(), "0.6")
             place = [labels.index(label)]

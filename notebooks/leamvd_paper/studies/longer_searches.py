@@ -4,8 +4,8 @@ How far does LEA-MVD come beside CMA-ES with up to a hundred evaluations for eac
 functions and an RBM? What should one use for the first ten, by the kind of function?
 """
 
-import dataclasses
-from pathlib import Path
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import NamedTuple
 
 import pandas as pd
@@ -13,18 +13,21 @@ from matplotlib.figure import Figure
 
 from leamvd_paper.data.functions import BBOB, USUAL
 
-from . import results
-from .benchmarks import MARKS, Comparison, FirstRBM, Function, Moved, Problem, moved
-from .layers import Images
-from .plots import band, legend, log_scale, method_look, panels, styled
+from .benchmarks import MARKS, Comparison, FirstRBM, Function, Moved, moved
+from .layers import Images, Section
+from .plots import facets, legend, log_scale, method_bands, styled
 from .results import Plan, Recorded, read_recorded
 from .statistics import summarize
 from .study_methods import FORMER, RECOMMENDED
-from .words import named
 
 # ---- settings
 
-LARGE: list[Problem] = [Function(name, n_var) for n_var in (100, 1_000) for name in USUAL]
+
+def _on(names: Iterable[str], *sizes: int) -> list[Function]:
+    return [Function(name, n_var) for n_var in sizes for name in names]
+
+
+LARGE = _on(USUAL, 100, 1_000)
 RBM_1 = FirstRBM("RBM 1", Images(dataset="mnist", n_images=10_000), n_hidden=30)
 PROBLEMS = dict.fromkeys(LARGE, MARKS)
 PROBLEMS[RBM_1] = MARKS[:5]  # whose evaluations take long
@@ -34,8 +37,8 @@ PAPER = Comparison(
     methods=("lea-mvd", "cma-es", "sep-cma-es", "random", "lea-mvd:reset=off"),
     seeds=tuple(range(10)),
 )
-SMALL: list[Problem] = [Function("sphere", 20), Function("rastrigin", 20)]
-QUICK = dataclasses.replace(PAPER, problems=dict.fromkeys(SMALL, MARKS[:6]), seeds=(0, 1, 2))
+SMALL = _on(("sphere", "rastrigin"), 20)
+QUICK = replace(PAPER, problems=dict.fromkeys(SMALL, MARKS[:6]), seeds=(0, 1, 2))
 PROFILES = {"quick": QUICK, "paper": PAPER}
 
 # ---- settings: what to use
@@ -47,13 +50,9 @@ STRATEGIES = ("snes:population_size=16", "snes", "cr-fm-nes:population_size=16",
 SUITE = (8, 10, 12, 15, 17, 24)  # functions of bbob-largescale
 EARLY = MARKS[:5]
 FIRST = MARKS[:3]  # where a reading is chosen
-JUDGED: list[Problem] = [
-    Function(name, n_var) for n_var in (100, 1_000) for name in ("sphere", "rastrigin")
-]
-OTHERS: list[Problem] = [
-    Function(name, n_var) for n_var in (100, 1_000) for name in ("ellipsoid", "rosenbrock")
-]
-OF_SUITE: list[Problem] = [Function(f"{BBOB}{number}", 160) for number in SUITE]
+JUDGED = _on(("sphere", "rastrigin"), 100, 1_000)
+OTHERS = _on(("ellipsoid", "rosenbrock"), 100, 1_000)
+OF_SUITE = _on([f"{BBOB}{number}" for number in SUITE], 160)
 FIVE = tuple(range(5))
 USED = (
     Comparison(
@@ -95,12 +94,12 @@ class Tables(NamedTuple):
     runs: pd.DataFrame  # the best value of each search after so many evaluations
 
 
-def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int = 1) -> Tables:
-    """Return the searches: what is recorded, or what is computed here."""
-    if profile == "recorded":
-        return Tables(read_recorded("longer_searches"))
-    plan = results.profile(profile, PROFILES).plan()
-    return Tables(**results.tables(plan, folder, n_jobs=n_jobs, label="longer searches"))
+def recorded() -> Tables:
+    """Return what is recorded."""
+    return Tables(read_recorded("longer_searches"))
+
+
+tables = Section(Tables, PROFILES, Comparison.plan, recorded, "longer searches")
 
 
 # ---- tables: what to use
@@ -124,7 +123,7 @@ def early() -> pd.DataFrame:
     again = read_recorded("preset_again")
     again = again[~again["method"].isin(judged["method"])]
     table = pd.concat([judged, again, read_recorded("what_to_use")], ignore_index=True)
-    table = table[table["mark"].isin(EARLY)]
+    table = table.query("mark in @EARLY")
     return table.assign(problem=table["problem"].str.replace(BBOB, "F"))
 
 
@@ -133,9 +132,9 @@ def over_separable(table: pd.DataFrame) -> pd.DataFrame:
     the same seed.
     """
     place = ["problem", "mark", "seed"]
-    separable = table[table["method"] == SEPARABLE].set_index(place)["best"].rename("separable")
-    others = table[table["method"] != SEPARABLE].join(separable, on=place)
-    return others.assign(ratio=others["best"] / others["separable"])
+    separable = table.query("method == @SEPARABLE").set_index(place)["best"].rename("separable")
+    others = table.query("method != @SEPARABLE").join(separable, on=place)
+    return others.assign(ratio=others.eval("best / separable"))
 
 
 def by_kind(ratios: pd.DataFrame) -> pd.DataFrame:
@@ -145,12 +144,11 @@ def by_kind(ratios: pd.DataFrame) -> pd.DataFrame:
     In the one RBM the interval is over seeds. Problems on which SNES did not run are left out.
     """
     kind = ratios["problem"].str.partition(",")[0].map(KINDS)
-    everywhere = ratios.loc[ratios["method"] == "snes:population_size=16", "problem"]
+    everywhere = ratios.query("method == 'snes:population_size=16'")["problem"]
     some = ratios.assign(kind=kind)[ratios["problem"].isin(everywhere)]
     by = ["kind", "method", "mark"]
-    problems = summarize(some, "ratio", [*by, "problem"], geometric=True)
-    problems = problems.rename(columns={"mean": "ratio"})
-    counted = [some[some["kind"] == "RBM 1"], problems[problems["kind"] != "RBM 1"]]
+    problems = summarize(some, "ratio", [*by, "problem"], geometric=True, mean="ratio")
+    counted = [some.query("kind == 'RBM 1'"), problems.query("kind != 'RBM 1'")]
     rows = pd.concat([summarize(table, "ratio", by, geometric=True) for table in counted])
     return rows.sort_values(by, ignore_index=True)
 
@@ -162,7 +160,7 @@ def choice(ratios: pd.DataFrame, moved_searches: pd.DataFrame) -> pd.DataFrame:
     A problem counts once, whatever marks it has. Both are geometric means over problems, with their
     intervals.
     """
-    first = ratios[ratios["mark"].isin(FIRST) & ratios["method"].isin(READINGS)]
+    first = ratios.query("mark in @FIRST and method in @READINGS")
     marks = summarize(first, "ratio", ["method", "problem", "mark"], geometric=True)
     problems = summarize(marks, "mean", ["method", "problem"], geometric=True)
     table = summarize(problems, "mean", ["method"], geometric=True).set_index("method")
@@ -181,17 +179,13 @@ def plot_longer(runs: pd.DataFrame) -> Figure:
     each variable.
     """
     means = summarize(runs.dropna(), "best", ["problem", "method", "mark"], geometric=True)
-    problems = means.groupby("problem", sort=False)
-    rows = (len(problems) + 1) // 2
-    figure, axes = panels(rows, 2, height=1.2 + 2.2 * rows, sharex=True)
-    for ax, (problem, group) in zip(axes.flat, problems, strict=False):
-        for method, line in group.groupby("method", sort=False):
-            band(ax, line, "mark", label=named(str(method)), **method_look(str(method)))
+    figure, parts = facets(means, "problem", 2.2, columns=2, sharex=True)
+    for ax, problem, group in parts:
+        method_bands(ax, group, "mark")
         log_scale(ax, "xy")
         ax.set_title(problem)
-    for ax in axes.flat[len(problems) :]:
-        ax.set_axis_off()
-    for ax in axes[-1]:
+    # the lowest row, also of a panel that is left empty
+    for ax in figure.axes[-2:]:
         ax.set_xlabel("evaluations for each variable")
     figure.supylabel("best value")
     legend(figure)
@@ -205,27 +199,20 @@ def plot_used(ratios: pd.DataFrame) -> Figure:
 
     Where a line leaves the panel the method is more than ten times as high.
     """
-    drawn = ratios[ratios["method"].isin(DRAWN)]
+    drawn = ratios.query("method in @DRAWN")
     means = summarize(drawn, "ratio", ["problem", "method", "mark"], geometric=True)
-    smooth = means["problem"].str.partition(",")[0].map(KINDS) == "smooth"
-    order = [*means["problem"][smooth].unique(), *means["problem"][~smooth].unique()]
-    columns = 4
-    rows = -(-len(order) // columns)
-    figure, axes = panels(rows, columns, height=1.2 + 1.35 * rows, sharex=True, sharey=True)
-    for ax, problem in zip(axes.flat, order, strict=False):
-        group = means[means["problem"] == problem]
-        for method in DRAWN:
-            line = group[group["method"] == method]
-            if len(line):
-                band(ax, line, "mark", label=named(method), **method_look(method))
+    means["rough"] = means["problem"].str.partition(",")[0].map(KINDS) != "smooth"
+    means["place"] = means["method"].map(DRAWN.index)
+    order = means.sort_values("rough", kind="stable")
+    figure, parts = facets(order, "problem", 1.35, columns=4, sharex=True, sharey=True)
+    for ax, problem, group in parts:
+        method_bands(ax, group.sort_values("place", kind="stable"), "mark")
         ax.axhline(1, color="k", linewidth=0.8)
         log_scale(ax, "xy")
         ax.set_title(problem.replace(", ", "\n"), fontsize="small")
-    axes[0, 0].set(ylim=(0.3, 10), xticks=EARLY)
-    axes[0, 0].minorticks_off()
-    for ax in axes.flat[len(order) :]:
-        ax.set_axis_off()
-    for ax in axes[-1, ::2]:
+    figure.axes[0].set(ylim=(0.3, 10), xticks=EARLY)
+    figure.axes[0].minorticks_off()
+    for ax in figure.axes[-4::2]:
         ax.set_xlabel("evaluations for\neach variable")
     figure.supylabel("best value / that of separable CMA-ES")
     legend(figure, ncols=2)

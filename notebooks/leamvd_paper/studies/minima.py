@@ -5,10 +5,9 @@ local minima and of RBMs. One has escaped if L-BFGS-B, started again from its be
 than it does without the search.
 """
 
-import dataclasses
+from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -23,27 +22,25 @@ from leamvd.optimizers.methods import optimizer
 from leamvd.optimizers.reading import Reading
 from leamvd_paper.data.functions import MULTIMODAL, Objective, in_unit_cube
 
-from . import results
 from .benchmarks import generations
-from .layers import Images
-from .plots import band, legend, log_scale, method_look, panels, styled
-from .results import Plan, Recorded, Result, delayed, read_recorded
+from .layers import Images, Section
+from .plots import facets, legend, log_scale, method_bands, styled
+from .results import Floats, Integers, Plan, Recorded, Result, Table, Texts, delayed, read_recorded
 from .statistics import Effect, share
 from .study_methods import FORMER, Method
-from .words import named
 
 # ---- settings
 
 IMAGES = Images(dataset="mnist", n_images=200)  # of the RBMs
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """Searches from local minima of functions, and of RBMs."""
 
-    functions: tuple[str, ...] = tuple(MULTIMODAL)
-    sizes: tuple[int, ...] = (2, 5, 10, 20, 50)  # variables
-    methods: tuple[str, ...] = (
+    functions: Texts = tuple(MULTIMODAL)
+    sizes: Integers = (2, 5, 10, 20, 50)  # variables
+    methods: Texts = (
         "lea-mvd",
         "lea-mvd:printed",
         FORMER,
@@ -52,10 +49,10 @@ class Settings:
         "random",
     )
     # first standard deviations, in units of the domain's side
-    sigmas: tuple[float, ...] = (0.01, 0.1, 0.3)
-    seeds: tuple[int, ...] = tuple(range(30))
+    sigmas: Floats = (0.01, 0.1, 0.3)
+    seeds: Integers = tuple(range(30))
     images: Images = IMAGES
-    rbm_seeds: tuple[int, ...] = tuple(range(30))  # of LEA-MVD's searches of RBMs
+    rbm_seeds: Integers = tuple(range(30))  # of LEA-MVD's searches of RBMs
 
 
 QUICK = Settings(
@@ -86,17 +83,13 @@ TOLERANCE = 1e-6
 class Tables(NamedTuple):
     """What is measured, a row for each search."""
 
-    runs: pd.DataFrame  # on functions
-    rbms: pd.DataFrame
+    runs: Table  # on functions
+    rbms: Table
 
 
-def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int = 1) -> Tables:
-    """Return the searches of a profile: what is recorded, or what is computed here."""
-    if profile == "recorded":
-        return Tables(*(read_recorded("local_minima", table) for table in Tables._fields))
-    settings = results.profile(profile, PROFILES)
-    settings.images.load("float64")  # says now, and not after hours, what is missing
-    return Tables(**results.tables(plan(settings), folder, n_jobs=n_jobs, label="local minima"))
+def recorded() -> Tables:
+    """Return what is recorded."""
+    return Tables(*(read_recorded("local_minima", table) for table in Tables._fields))
 
 
 # ---- what is computed: functions
@@ -151,7 +144,7 @@ def escape(function: str, n_var: int, method: str, sigmas: tuple[float, ...], se
     if here is None:
         return Result(pd.DataFrame({"sigma0": sigmas}).reindex(columns=columns))
     parsed = Method.parse(method)
-    given: dict[str, Any] = {}
+    given = {}
     if parsed.trainer == "lea-mvd":
         given = {"reading": parsed.reading(Reading()), "limits": "clip"}
     elif parsed.trainer.endswith("cma-es"):
@@ -260,6 +253,14 @@ def plan(settings: Settings) -> Plan:
     }
 
 
+def plan_here(settings: Settings) -> Plan:
+    """Return the plan, where this machine has the images."""
+    settings.images.load("float64")  # says now, and not after hours, what is missing
+    return plan(settings)
+
+
+tables = Section(Tables, PROFILES, plan_here, recorded, "local minima")
+
 # without the factors of R17
 WITHOUT = Settings(
     methods=(
@@ -316,18 +317,16 @@ def plot_escapes(shares: pd.DataFrame) -> Figure:
     """Plot shares of searches that escape in percent against the number of variables, a panel for
     each sigma0.
     """
-    sigmas = list(shares["sigma0"].unique())
-    figure, axes = panels(len(sigmas), 1, height=1.7 * len(sigmas) + 1.2, sharex=True)
     percent = shares.assign(**100 * shares[["mean", "low", "high"]])
-    for ax, (sigma0, rows) in zip(axes[:, 0], percent.groupby("sigma0", sort=False), strict=True):
-        for method, line in rows.groupby("method", sort=False):
-            band(ax, line, "n_var", label=named(method), **method_look(method))
+    figure, parts = facets(percent, "sigma0", 1.7, sharex=True)
+    for ax, sigma0, rows in parts:
+        method_bands(ax, rows, "n_var")
         ax.axhline(50, color="k", linewidth=0.8, linestyle=":")
         log_scale(ax, "x")
         ax.set(title=f"σ0 = {sigma0:g}", ylim=(-3, 103))
         ax.set_xticks(sorted(shares["n_var"].unique()), minor=False)
         ax.minorticks_off()
-    axes[-1, 0].set_xlabel("variables")
+    ax.set_xlabel("variables")
     figure.supylabel("searches that escape, %")
     legend(figure, ncols=2)
     return figure

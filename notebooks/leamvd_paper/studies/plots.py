@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ SKY = "#56b4e9"
 ORANGE = "#e69f00"
 """Six colors of Okabe and Ito (2008) and a dark gray, apart for color-blind readers too."""
 
-STYLE: dict[str, Any] = {
+STYLE = {
     "axes.grid": True,
     "axes.spines.right": False,
     "axes.spines.top": False,
@@ -75,6 +76,53 @@ def method_look(method: str) -> dict[str, str]:
 def panels(rows: int, columns: int, height: float, **options: Any) -> tuple[Figure, np.ndarray]:
     """Return a figure, `WIDTH` wide, and its axes, shape (rows, columns)."""
     return plt.subplots(rows, columns, figsize=(WIDTH, height), squeeze=False, **options)
+
+
+def facets(
+    table: pd.DataFrame,
+    by: str,
+    height: float,
+    *,
+    columns: int = 1,
+    margin: float = 1.2,
+    **options: Any,
+) -> tuple[Figure, list[tuple[Axes, Any, pd.DataFrame]]]:
+    """Return a figure with a panel for each value of a column, in order of appearance, and each
+    panel's axes, value and rows.
+
+    Inches: `height` of a row of panels, `margin` of all together.
+    """
+    parts = [*table.groupby(by, sort=False)]
+    rows = -(-len(parts) // columns)
+    figure, axes = panels(rows, columns, margin + height * rows, **options)
+    for ax in axes.flat[len(parts) :]:
+        ax.set_axis_off()
+    shown = []
+    for ax, part in zip(axes.flat, parts, strict=False):
+        shown.append((ax, *part))
+    return figure, shown
+
+
+def layers_by_inputs(
+    table: pd.DataFrame, height: float, *, margin: float = 1.2, **options: Any
+) -> tuple[Figure, dict[tuple[str, int], Axes]]:
+    """Return a figure with a row for each layer and a column for each kind of inputs, and its axes
+    by both.
+    """
+    kinds = table["inputs"].unique()
+    numbers = sorted(table["layer"].unique())
+    figure, axes = panels(len(numbers), len(kinds), margin + height * len(numbers), **options)
+    grid = {}
+    for ax, (layer, kind) in zip(axes.flat, product(numbers, kinds), strict=True):
+        ax.set_title(f"RBM {layer}, {kind} inputs")
+        grid[kind, layer] = ax
+    return figure, grid
+
+
+def method_bands(ax: Axes, rows: pd.DataFrame, x: str, **look: Any) -> None:
+    """Draw a `band` for each method, with its name and look."""
+    for method, line in rows.groupby("method", sort=False):
+        band(ax, line, x, label=named(method), **method_look(method), **look)
 
 
 def band(ax: Axes, line: pd.DataFrame, x: str, y: str = "mean", **look: Any) -> None:

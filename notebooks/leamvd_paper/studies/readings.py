@@ -5,9 +5,9 @@ alternative is run, one at a time, against the default with the same seeds: on l
 test functions. What does C_ani do (C11)? Are the suggested settings good ones (C12)?
 """
 
-import dataclasses
 import textwrap
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,14 +27,14 @@ from . import layers, results
 from .benchmarks import Function, directions, generations, search, start
 from .layers import LABELS, MEASURES, Images, Study, last, searches
 from .plots import BLUE, GRAY, GREEN, PURPLE, VERMILION, legend, log_scale, panels, styled, typeset
-from .results import Plan, Recorded, Result, delayed, read_recorded
+from .results import Integers, Plan, Recorded, Result, Table, Texts, delayed, read_recorded
 from .statistics import LEVEL, compared, summarize
 from .study_methods import Method, trainer_of
 from .words import named
 
 # ---- alternatives
 
-ALTERNATIVES: dict[str, tuple[str, ...]] = {
+ALTERNATIVES = {
     "R1": ("lea-mvd:convergence=unscaled",),
     "R2": ("lea-mvd:population_size=20",),
     "R3": ("lea-mvd:n_gen=30",),
@@ -117,7 +117,7 @@ def pairs(there: Collection[str]) -> list[tuple[str, str]]:
     """Return item and method of the alternatives that are there with their default; "own" is one
     without an item.
     """
-    items: dict[str, str] = {}
+    items = {}
     for item, alternatives in ALTERNATIVES.items():
         items |= dict.fromkeys(alternatives, item)
     for method in there:
@@ -133,12 +133,12 @@ def pairs(there: Collection[str]) -> list[tuple[str, str]]:
 # ---- settings
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Settings(Study):
     """Alternatives and their defaults, on layers and on test functions."""
 
-    inputs: tuple[str, ...] = ("shared",)
-    sizes: tuple[int, ...] = ()  # variables of the functions
+    inputs: Texts = ("shared",)
+    sizes: Integers = ()  # variables of the functions
     budget: int = 10_000  # evaluations of a search on a function
 
     def __post_init__(self) -> None:
@@ -185,7 +185,7 @@ PROFILES = {
     "center": FEWER.changed(pooling="center"),
     "bits": FEWER.changed(features="bits"),
     "own": FEWER.changed(inputs=("own",)),
-    "all": dataclasses.replace(FEWER, images=Images(dataset="mnist")),
+    "all": replace(FEWER, images=Images(dataset="mnist")),
     "controls": FEWER.changed(
         methods=(
             "cma-es",
@@ -220,11 +220,11 @@ TOGETHER = "all functions"
 class Tables(NamedTuple):
     """What is measured."""
 
-    runs: pd.DataFrame  # errors of each layer by iteration; `data` has the profile
-    functions: pd.DataFrame  # best value of each search on a function
-    directions: pd.DataFrame  # what C_ani does in whole searches
+    runs: Table  # errors of each layer by iteration; `data` has the profile
+    functions: Table  # best value of each search on a function
+    directions: Table  # what C_ani does in whole searches
     # the last error of each search, of one measure and of the first of the profiles
-    outcomes: pd.DataFrame
+    outcomes: Table
 
 
 def tables(
@@ -243,7 +243,7 @@ def tables(
         results.refuse(changes)
         parts = [read_recorded(name).assign(data=data) for data, name in ARCHIVE.items()]
         every = pd.concat(parts, ignore_index=True)
-        runs = every[(every["data"] != "all") | (every["inputs"] == "shared")]
+        runs = every.query("data != 'all' or inputs == 'shared'")
         functions = read_recorded("readings_functions")
         followed = read_recorded("readings_functions", "directions")
     else:
@@ -279,7 +279,7 @@ def summary(
 ) -> pd.DataFrame:
     """Return the last errors of all methods by both measures, see `layers.summary`."""
     if profile == "recorded":
-        return layers.summary(measured.runs[measured.runs["data"] == "paper"])
+        return layers.summary(measured.runs.query("data == 'paper'"))
     study = PROFILES[profile].changed(**changes)
     same = {"sizes": study.sizes, "budget": study.budget}  # no layer depends on them
     known = []
@@ -342,7 +342,7 @@ def acting(texts: Iterable[str]) -> dict[str, Method]:
     The number of generations is that of the budget: a method that differs in it alone from another
     one is left out.
     """
-    first: dict[Method, str] = {}
+    first = {}
     for text in texts:
         parsed = Method.parse(text)
         idle = ("x0", "batch") in parsed.settings or "x0_epochs" in dict(parsed.settings)
@@ -353,7 +353,7 @@ def acting(texts: Iterable[str]) -> dict[str, Method]:
 
 def on_functions(study: Settings) -> tuple[list[str], dict[tuple[Any, ...], results.Call]]:
     """Return the plan of searches by the methods that can act on a function."""
-    base = dataclasses.replace(study.reading, n_gen=Reading.n_gen)
+    base = replace(study.reading, n_gen=Reading.n_gen)
     able = acting(study.methods).items()
     calls = {}
     for n_var, name, (text, method), seed in product(study.sizes, USUAL, able, study.seeds):
@@ -437,8 +437,8 @@ def function_outcomes(table: pd.DataFrame) -> pd.DataFrame:
     problems = zip(table["function"], table["n_var"], strict=True)
     each["problem"] = [str(Function(*on)) for on in problems]
     each["error"] = table["best"].astype(float)
-    means = summarize(each, "error", by, geometric=True)
-    means = means.rename(columns={"mean": "error"})[[*by, "error"]].assign(problem=TOGETHER)
+    means = summarize(each, "error", by, geometric=True, mean="error")
+    means = means[[*by, "error"]].assign(problem=TOGETHER)
     return pd.concat([each, means], ignore_index=True)
 
 
@@ -452,7 +452,7 @@ def effects(table: pd.DataFrame) -> pd.DataFrame:
     there = pd.DataFrame(pairs(table["method"].unique()), columns=["item", "method"])
     compare = [(method, default(method)) for method in there["method"]]
     rows = there.merge(compared(table, "error", compare, by=["problem"]), on="method")
-    rows["same"] = rows["equal"] == rows["runs"]
+    rows["same"] = rows.eval("equal == runs")
     rows["different"] = rows["p"] < LEVEL
     return rows
 
@@ -466,16 +466,6 @@ def against_cd(table: pd.DataFrame) -> pd.DataFrame:
     return ratios.sort_values(["problem", "ratio"], kind="stable", ignore_index=True)
 
 
-def counts(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return for each problem how many alternatives changed nothing, lowered or raised the error,
-    or show no effect.
-    """
-    words = ["same bits", "not shown", "lower", "higher"]
-    kind = np.select([rows["same"], ~rows["different"], rows["ratio"] < 1], words[:3], words[3])
-    table = pd.crosstab(rows["problem"], kind)
-    return table.reindex(index=rows["problem"].unique(), columns=words, fill_value=0)
-
-
 def sensitivity(measured: Tables, measure: str = "mean_field") -> pd.DataFrame:
     """Return the ratios of settings that LEA-MVD and CMA-ES both have, whatever their generations,
     on layers (C12).
@@ -483,7 +473,7 @@ def sensitivity(measured: Tables, measure: str = "mean_field") -> pd.DataFrame:
     Those of CMA-ES are of the profile "controls", where it is among the runs.
     """
     both = [measured.outcomes]
-    controls = measured.runs[measured.runs["data"] == "controls"]
+    controls = measured.runs.query("data == 'controls'")
     if len(controls):
         both.append(outcomes(controls, measure))
     on_layers = [table[table["problem"].str.startswith("RBM")] for table in both]
@@ -540,7 +530,7 @@ def _draw_effects(ax: Axes, part: pd.DataFrame, y: pd.Series, color: str) -> Non
     part = part.assign(y=y, kind="not significant")
     part.loc[part["different"], "kind"] = "significant"
     part.loc[part["same"], "kind"] = "same bits"
-    apart = part[~part["same"]]
+    apart = part.query("not same")
     (problem,) = part["problem"].unique()
     ax.hlines(apart["y"], apart["low"], apart["high"], color=color, linewidth=1.2, label=problem)
     for kind, look in LOOKS.items():

@@ -48,6 +48,13 @@ QUIET = (
 STORE = "LEAMVD_STORE"
 
 
+Table = pd.DataFrame
+Texts = tuple[str, ...]
+Integers = tuple[int, ...]
+Floats = tuple[float, ...]
+"""Tables; lists of settings, which can be keys."""
+
+
 class Result(NamedTuple):
     """What a computation returns."""
 
@@ -153,8 +160,8 @@ def _found(calls: Iterable[Call], store: Path) -> tuple[dict[str, pd.DataFrame],
     """Return the rows that a folder has of some calls, and the calls that are missing with what
     they need, by their keys; arrays stay on disk until they are needed.
     """
-    rows: dict[str, pd.DataFrame] = {}
-    missing: dict[str, Call] = {}
+    rows = {}
+    missing = {}
     asked = list(calls)
     for call in asked:  # which grows by what is needed for what is missing
         if call.key in rows or call.key in missing:
@@ -300,7 +307,7 @@ class Recorded(NamedTuple):
     plan: Callable[[], Plan]
     # which rows of each table ship
     keep: Callable[[pd.DataFrame], pd.DataFrame] = lambda rows: rows
-    unverified: tuple[str, ...] = ()  # tables that ship, but whose numbers are rounded: pictures
+    unverified: Texts = ()  # tables that ship, but whose numbers are rounded: pictures
 
 
 def read_recorded(name: str, table: str = "runs") -> pd.DataFrame:

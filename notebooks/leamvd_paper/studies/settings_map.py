@@ -25,7 +25,6 @@ from leamvd_paper.data import images as data_sets
 from . import results, settings_tried
 from .claims import (
     EQUAL,
-    NOTHING,
     Errors,
     Judged,
     Margins,
@@ -38,7 +37,18 @@ from .claims import (
     judged,
     stays,
 )
-from .layers import LABELS, Images, Study, last, layer_call, searches, stack, timed
+from .layers import (
+    LABELS,
+    Images,
+    Section,
+    Study,
+    last,
+    layer_call,
+    searches,
+    stack,
+    timed,
+    with_changes,
+)
 from .plots import (
     BLUE,
     GRAY,
@@ -46,14 +56,15 @@ from .plots import (
     PURPLE,
     SKY,
     VERMILION,
+    facets,
     legend,
     log_scale,
     method_look,
     panels,
     styled,
 )
-from .results import Call, Plan, Recorded, read_recorded
-from .statistics import Effect, paired, summarize
+from .results import Call, Integers, Plan, Recorded, Texts, read_recorded
+from .statistics import paired, summarize
 from .study_methods import Method
 from .words import named
 
@@ -100,8 +111,8 @@ SOURCES = {
 BATCHES = (1, 5, 60, 600)  # mini-batches behind a start; 600 of 100 images are an epoch of 60,000
 NO_READING = 5  # of these: nothing that "the first iteration" can mean
 Cell = tuple[str, int]  # the name of a protocol, and mini-batches
-CELLS: tuple[Cell, ...] = (*product(CROSSED, BATCHES), *product(WHOLE, (1, 600)))
-BOOK: Cell = ("0.1/0.1", 600)  # the settings of Sections 3 and 4
+CELLS = (*product(CROSSED, BATCHES), *product(WHOLE, (1, 600)))
+BOOK = ("0.1/0.1", 600)  # the settings of Sections 3 and 4
 
 START = "start"  # what the mini-batches leave, with no search
 TRAINED = "trained"  # a network that starts at the stack of a method
@@ -123,11 +134,11 @@ class Map:
     images: Images = dataclasses.field(
         default_factory=lambda: Images(dataset="mnist", n_images=10_000)
     )
-    layers: tuple[int, ...] = (30, 30, 120)
+    layers: Integers = (30, 30, 120)
     # of the searches; the start alone is there on both, with own ones
-    inputs: tuple[str, ...] = ("own", "shared")
-    seeds: tuple[int, ...] = tuple(range(10))
-    methods: tuple[str, ...] = tuple(METHODS.values())
+    inputs: Texts = ("own", "shared")
+    seeds: Integers = tuple(range(10))
+    methods: Texts = tuple(METHODS.values())
     protocols: dict[str, CDSettings] = dataclasses.field(default_factory=lambda: PROTOCOLS)
     cells: tuple[Cell, ...] = CELLS
     searched: tuple[Cell, ...] = CELLS
@@ -156,15 +167,14 @@ class Map:
             checks.choice("protocols", name, tuple(self.protocols))
         for count in counts:
             checks.integer("batches", count, at_least=1)
-        given = {name: value for name, value in changes.items() if value is not None}
-        pixels = {}
-        for name in vars(self.images):
-            if name in given:
-                pixels[name] = given.pop(name)
-        images = dataclasses.replace(self.images, **pixels)
         if crossed:
-            given["cells"] = given["searched"] = tuple(product(names, counts))
-        return dataclasses.replace(self, images=images, **given)
+            changes["cells"] = changes["searched"] = tuple(product(names, counts))
+        return with_changes(self, ("images",), changes)
+
+    def on_disk(self) -> Self:
+        """Return the same, where this machine has the images."""
+        self.images.load(Training.dtype)
+        return self
 
     def study(self, protocol: str, batches: int) -> Study:
         """Return the study of a cell: contrastive divergence, and the searches from a start of so
@@ -198,12 +208,6 @@ OWN_INPUTS = Map(inputs=("own",))
 SMALL = OWN_INPUTS.changed(protocols=FIRST)
 OTHERS = tuple(cell for cell in CELLS if cell not in SMALL.cells)
 MORE = dataclasses.replace(OWN_INPUTS, cells=OTHERS, searched=OTHERS)
-FULL_CELLS: tuple[Cell, ...] = (BOOK, ("0.1/0.1", 5), ("0.01/0.003", 60))
-# CMA-ES with its whole matrix, of which the separable form stands for
-FULL = dataclasses.replace(
-    OWN_INPUTS, methods=(EQUAL,), seeds=(0, 1), cells=FULL_CELLS, searched=FULL_CELLS
-)
-SHARED = Map(inputs=("shared",)).changed(protocols=BOOK[:1])
 LARGE = Map(
     images=Images(dataset="mnist", side=28, n_images=10_000),
     layers=(500, 500, 2000),
@@ -231,8 +235,28 @@ QUICK = Map(
 QUICK_LARGE = dataclasses.replace(
     QUICK, images=Images(side=28, n_images=100), layers=(20, 20, 40), methods=LARGE.methods
 )
-PROFILES = {"quick": QUICK, "paper": OWN_INPUTS}
-LARGE_PROFILES = {"quick": QUICK_LARGE, "paper": LARGE}
+
+
+@dataclasses.dataclass(frozen=True)
+class Both:
+    """A map for each size of images."""
+
+    small: Map
+    large: Map
+
+    def changed(self, layers: Sequence[int] | None = None, **changes: Any) -> Self:
+        """Return both changed, see `Map.changed`; the layers are those of the smaller images."""
+        small = self.small.changed(layers=layers, **changes)
+        return dataclasses.replace(self, small=small, large=self.large.changed(**changes))
+
+    def on_disk(self) -> Self:
+        """Return the same, where this machine has the images."""
+        self.small.on_disk()
+        self.large.on_disk()
+        return self
+
+
+PROFILES = {"quick": Both(QUICK, QUICK_LARGE), "paper": Both(OWN_INPUTS, LARGE)}
 
 
 class Tables(NamedTuple):
@@ -242,33 +266,15 @@ class Tables(NamedTuple):
     large: pd.DataFrame  # at 28x28 pixels
 
 
-def tables(
-    profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int = 1, **changes: Any
-) -> Tables:
-    """Return the errors of all layers by cell: what is recorded, or what is computed here."""
-    if profile == "recorded":
-        results.refuse(changes)
-        return Tables(
-            _together("map_7x7", "map_7x7_more"), _together("map_28x28", "map_28x28_searched")
-        )
-    calls = planned(profile, **changes)
-    return Tables(**results.tables(calls, folder, n_jobs=n_jobs, label="the map"))
+def recorded() -> Tables:
+    """Return what is recorded, protocols in their order."""
+    return Tables(_together("map_7x7", "map_7x7_more"), _together("map_28x28"))
 
 
 def _together(*names: str) -> pd.DataFrame:
-    """Return what is recorded under some names, protocols in their order."""
     runs = pd.concat([read_recorded(name) for name in names])
     places = [*PROTOCOLS]
-    return runs.sort_values(
-        "protocol", key=lambda protocols: protocols.map(places.index), kind="stable"
-    )
-
-
-def planned(profile: str, *, layers: Sequence[int] | None = None, **changes: Any) -> Plan:
-    """Return the plan of a profile with changes; the layers are those of 7x7 pixels."""
-    small = results.profile(profile, PROFILES).changed(layers=layers, **changes)
-    large = LARGE_PROFILES[profile].changed(**changes)
-    return {"runs": plan(small)["runs"], "large": plan(large)["runs"]}
+    return runs.sort_values("protocol", key=lambda kept: kept.map(places.index), kind="stable")
 
 
 # ---- what is computed
@@ -281,7 +287,7 @@ def plan(settings: Map) -> Plan:
     mini-batches, once.
     """
     names = {str(Method.parse(text)): name for name, text in METHODS.items()}
-    calls: dict[tuple[Any, ...], Call] = {}
+    calls = {}
     for protocol, batches in settings.cells:
         study = settings.study(protocol, batches)
         for (inputs, layer, text, seed), call in searches(study).items():
@@ -295,6 +301,14 @@ def plan(settings: Map) -> Plan:
             for (inputs, layer, seed), call in starts(study).items():
                 calls[protocol, batches, inputs, layer, START, seed] = call
     return {"runs": ([*CELL, *LABELS], calls)}
+
+
+def plan_of_both(settings: Both) -> Plan:
+    """Return the plan of the section's `Tables`."""
+    return {"runs": plan(settings.small)["runs"], "large": plan(settings.large)["runs"]}
+
+
+tables = Section(Tables, PROFILES, plan_of_both, recorded, "the map")
 
 
 def starts(study: Study) -> dict[tuple[str, int, int], Call]:
@@ -325,8 +339,6 @@ def kept(rows: pd.DataFrame) -> pd.DataFrame:
 RECORDED = {
     "map_7x7": Recorded(SMALL, lambda: plan(SMALL), kept),
     "map_7x7_more": Recorded(MORE, lambda: plan(MORE), kept),
-    "map_7x7_shared": Recorded(SHARED, lambda: plan(SHARED), kept),
-    "map_7x7_full": Recorded(FULL, lambda: plan(FULL), kept),
     "map_28x28": Recorded(LARGE, lambda: plan(LARGE), kept),
 }
 
@@ -363,10 +375,10 @@ def cells(runs: pd.DataFrame) -> Iterator[tuple[Cell, pd.DataFrame]]:
     iterations.
     """
     for protocol, rows in runs.groupby("protocol", sort=False):
-        trained = rows[rows["method"] == "cd"]
+        trained = rows.query("method == 'cd'")
         trained = trained.assign(iteration=50 * trained["iteration"] / trained["iteration"].max())
-        for batches, searched in rows[rows["method"] != "cd"].groupby("batches", sort=False):
-            yield (str(protocol), int(str(batches))), pd.concat([trained, searched])
+        for batches, searched in rows.query("method != 'cd'").groupby("batches", sort=False):
+            yield (protocol, int(batches)), pd.concat([trained, searched])
 
 
 def parts(study: Errors, margins: Margins) -> Judged:
@@ -428,10 +440,8 @@ def changes(study: Errors, layer: int, percent: float) -> Part:
     inputs = "own" if layer == 1 else "shared"
     first = study.ends(inputs, layer, START)["mean_field"]
     fallen = 100 * (1 - study.ends("own", layer, "cd")["mean_field"] / first)
-    effect = paired(fallen, 0.0, "%", lower=-percent, upper=percent)
     cd = named("cd")
-    says = f"{cd} lowers the error by {{}} %"
-    return Part(f"{study.pixels}, RBM {layer}", cd, NOTHING, says, effect)
+    return study.fallen(layer, cd, fallen, f"{cd} lowers the error by {{}} %", percent)
 
 
 def by_seed(
@@ -442,14 +452,14 @@ def by_seed(
 
     A part is met if it is in all seeds, not met if in none, else mixed.
     """
-    effects: dict[tuple[str, str, str], dict[int, Effect]] = {}
+    effects = {}
     for seed, found in judged_parts.items():
         for about, view, part in found:
             if about == claim:
                 effects.setdefault((view, part.where, part.says), {})[seed] = part.effect
     rows = []
     for (view, where, says), seeds in effects.items():
-        row: dict[str, Any] = {"view": view, "part": f"{where}: {says.format('...')}"}
+        row = {"view": view, "part": f"{where}: {says.format('...')}"}
         for seed, effect in seeds.items():
             row[f"seed {seed}"] = effect.effect
         bounds = {(effect.lower, effect.upper) for effect in seeds.values()}
@@ -502,8 +512,8 @@ def evidence_of_large(large: pd.DataFrame, small: pd.DataFrame, margins: Margins
             beside = None
             if cell in of_small:
                 same = of_small[cell]
-                beside = Errors.of("7×7 pixels", same[same["seed"] == seed])
-            judged_parts[int(str(seed))] = [*parts_of_large(study, beside, margins)]
+                beside = Errors.of("7×7 pixels", same.query("seed == @seed"))
+            judged_parts[int(seed)] = [*parts_of_large(study, beside, margins)]
         for claim in OF_LARGE:
             found = by_seed(judged_parts, claim)
             tables.append(found.assign(claim=claim, protocol=cell[0], batches=cell[1]))
@@ -547,7 +557,7 @@ def evidence_of_networks(errors: pd.DataFrame, margins: Margins) -> pd.DataFrame
         by_side[side] = rows.set_index("seed")["test_error"]
     cd = named("cd")
     judged_cells = []
-    for protocol, batches in cells_of(errors[errors["batches"] > 0]):
+    for protocol, batches in cells_of(errors.query("batches > 0")):
         below = by_side[protocol, 0, "cd", TRAINED]
         found = []
         for view, method in READINGS.items():
@@ -573,7 +583,7 @@ def chosen(large: pd.DataFrame, n_cells: int = 10) -> tuple[Cell, ...]:
     smallest.
     """
     ratios = over_cd(large)
-    ratios = ratios[ratios["method"] == START]
+    ratios = ratios.query("method == @START")
     ratios["below"] = ratios["ratio"] < 1
     ratios["log"] = np.log(ratios["ratio"])
     below = ratios.groupby([*CELL, "layer"])["below"].all().groupby(CELL).any()
@@ -589,7 +599,7 @@ def nearness(large: pd.DataFrame) -> pd.DataFrame:
     Errors are geometric means over seeds, per 10,000 images. Beside their `settings_tried.factor`
     is the error of RBM 3 over the constant image's.
     """
-    ends = large[(large["method"] == START) & (large["inputs"] == "own") & (large["layer"] > 1)]
+    ends = large.query("method == @START and inputs == 'own' and layer > 1")
     ends["error"] = np.log(1e4 * ends["mean_field"] / ends["n_images"])
     ends["ratio"] = np.log(ends["mean_field_ratio"])
     means = ends.groupby([*CELL, "layer"], sort=False)[["error", "ratio"]].mean()
@@ -668,8 +678,8 @@ def over_cd(runs: pd.DataFrame, inputs: str = "own", measure: str = "mean_field"
     ends = last(runs)
     ends = ends[(ends["inputs"] == inputs) & (ends["layer"] > 1)]
     alike = ["protocol", "layer", "seed"]
-    trained = ends[ends["method"] == "cd"].set_index(alike)[measure].rename("cd")
-    rows = ends[ends["method"] != "cd"].join(trained, on=alike)
+    trained = ends.query("method == 'cd'").set_index(alike)[measure].rename("cd")
+    rows = ends.query("method != 'cd'").join(trained, on=alike)
     rows["ratio"] = rows[measure] / rows["cd"]
     return rows[[*CELL, "layer", "method", "seed", "ratio"]]
 
@@ -679,17 +689,20 @@ def by_cell(ratios: pd.DataFrame) -> pd.DataFrame:
     layer and method.
     """
     ordered = ratios.sort_values("layer", kind="stable")
-    means = summarize(ordered, "ratio", [*CELL, "layer", "method"], geometric=True)
-    return means.rename(columns={"mean": "error / CD's"}).drop(columns="runs")
+    by = [*CELL, "layer", "method"]
+    means = summarize(ordered, "ratio", by, geometric=True, mean="error / CD's")
+    return means.drop(columns="runs")
 
 
 def trained(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the geometric mean of the last error of contrastive divergence over the constant
     image's, by layer.
     """
-    ends = last(runs[(runs["method"] == "cd") & (runs["inputs"] == "own")])
-    means = summarize(ends, "mean_field_ratio", ["protocol", "layer"], geometric=True)
-    return means.rename(columns={"mean": "error / constant's"}).drop(columns="runs")
+    ends = last(runs.query("method == 'cd' and inputs == 'own'"))
+    by = ["protocol", "layer"]
+    name = "error / constant's"
+    means = summarize(ends, "mean_field_ratio", by, geometric=True, mean=name)
+    return means.drop(columns="runs")
 
 
 # ---- a cell of one's own
@@ -832,7 +845,7 @@ def own_answer(
         runs = results.tables(plan(settings), folder, n_jobs=n_jobs, label=label)["runs"]
         ((_, rows),) = cells(runs.replace({"method": {"sep-cma-es": EQUAL}}))
         studies[side] = rows
-        ends = last(rows[(rows["method"] == "cd") & (rows["inputs"] == "own")])
+        ends = last(rows.query("method == 'cd' and inputs == 'own'"))
         ratios = np.exp(np.log(ends["mean_field_ratio"]).groupby(ends["layer"]).mean())
         told[f"{side}×{side} pixels"] = ratios.rename("RBM {}".format)
     printed = all(settings.images.dataset == "mnist" for settings in maps.values())
@@ -840,7 +853,7 @@ def own_answer(
     for seed in next(iter(maps.values())).seeds:
         one = {}
         for side, rows in studies.items():
-            one[side] = Errors.of(f"{side}×{side} pixels", rows[rows["seed"] == seed])
+            one[side] = Errors.of(f"{side}×{side} pixels", rows.query("seed == @seed"))
         if 28 in one:
             found[seed] = [*parts_of_large(one[28], one.get(7), Margins(), printed=printed)]
         else:
@@ -888,18 +901,16 @@ def plot_ends(ratios: pd.DataFrame) -> Figure:
     """Plot `over_cd`, a panel for each layer and a column for each cell: geometric means over
     seeds, and seeds.
     """
-    layers = sorted(ratios["layer"].unique())
     columns = cells_of(ratios)
-    figure, axes = panels(len(layers), 1, height=1.2 + 2.0 * len(layers), sharex=True)
-    for ax, layer in zip(axes[:, 0], layers, strict=True):
-        rows = ratios[ratios["layer"] == layer]
+    figure, parts = facets(ratios.sort_values("layer", kind="stable"), "layer", 2.0, sharex=True)
+    for ax, layer, rows in parts:
         series = {}
         for method, ends in rows.groupby("method", sort=False):
-            series[named(str(method))] = ends, _marker(str(method))
+            series[named(method)] = ends, _marker(method)
         _plot_columns(ax, series, "ratio", columns)
         ax.axhline(1, color="black", linewidth=0.8)
         ax.set_title(f"RBM {layer}")
-    _name_cells(axes[-1, 0], columns)
+    _name_cells(ax, columns)
     figure.supylabel("error / CD's")
     legend(figure, ncols=4)
     return figure
@@ -914,27 +925,27 @@ def plot_networks(errors: pd.DataFrame) -> Figure:
     squares.
     """
     table = errors.assign(percent=100 * errors["test_error"])
-    of_cells = table[table["batches"] > 0]
+    of_cells = table.query("batches > 0")
     columns = cells_of(of_cells)
     figure, ((ax,),) = panels(1, 1, height=4.2)
-    trained = table[table["method"] == "cd"].drop(columns="batches")
+    trained = table.query("method == 'cd'").drop(columns="batches")
     trained = trained.merge(of_cells[CELL].drop_duplicates(), on="protocol")
     series = {named("cd"): (trained, {"color": BLUE})}
     for (method, weights), rows in of_cells.groupby(["method", "weights"], sort=False):
-        look = _marker(str(method))
+        look = _marker(method)
         if method == START:
             look["color"] = SKY
-        words = named(str(method))
+        words = named(method)
         if weights != TRAINED:
             look["marker"] = "s"
             words = f"random as {words}"
         series[words] = rows, look
     _plot_columns(ax, series, "percent", columns)
-    alone = table[(table["batches"] == 0) & (table["method"] != "cd")]
+    alone = table.query("batches == 0 and method != 'cd'")
     styles = ("-", "--", ":")
     for (method, rows), style in zip(alone.groupby("method", sort=False), styles, strict=False):
         mean = np.exp(np.log(rows["percent"]).mean())
-        ax.axhline(mean, color=GRAY, linestyle=style, linewidth=1, label=named(str(method)))
+        ax.axhline(mean, color=GRAY, linestyle=style, linewidth=1, label=named(method))
     log_scale(ax, "y")
     ax.set_ylabel("test error, %")
     _name_cells(ax, columns)
@@ -987,7 +998,7 @@ def _name_cells(ax: Axes, columns: Sequence[Cell]) -> None:
         place = {"xy": (at.mean(), 0), "xycoords": ("data", "axes fraction"), "xytext": (0, -30)}
         look = {"textcoords": "offset points", "ha": "center", "va": "top", "fontsize": "x-small"}
         rotation = 90 if protocol in WHOLE else 0
-        ax.annotate(protocol_words(str(protocol)), **place, **look, rotation=rotation)
+        ax.annotate(protocol_words(protocol), **place, **look, rotation=rotation)
 
 
 def protocol_words(protocol: str) -> str:

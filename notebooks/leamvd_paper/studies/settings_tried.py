@@ -5,8 +5,8 @@ They are those of LEA-MVD at 28x28 pixels. A rate of the map, see `settings_map`
 grid.
 """
 
-import dataclasses
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -17,7 +17,7 @@ from leamvd.networks.dbn import layer_seed
 from leamvd.networks.objective import reconstruction_errors
 
 from .layers import PRINTED, Images
-from .results import Plan, Recorded, Result, delayed
+from .results import Floats, Integers, Plan, Recorded, Result, delayed
 
 # ---- settings
 
@@ -25,18 +25,18 @@ NUMBERS = {layer: PRINTED["lea-mvd", layer] for layer in (2, 3)}
 WHOLE = 60_000  # a mini-batch of all images
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Grid:
     """What is crossed: settings of contrastive divergence, and mini-batches of each layer."""
 
     images: Images
-    layers: tuple[int, ...] = (500, 500, 2000)
-    learning_rates: tuple[float, ...] = (0.003, 0.01, 0.03, 0.1)
-    weight_scales: tuple[float, ...] = (0.003, 0.01, 0.03, 0.1)
+    layers: Integers = (500, 500, 2000)
+    learning_rates: Floats = (0.003, 0.01, 0.03, 0.1)
+    weight_scales: Floats = (0.003, 0.01, 0.03, 0.1)
     # the first five epochs', later
     momenta: tuple[tuple[float, float], ...] = ((0.5, 0.9), (0.5, 0.5), (0.0, 0.0))
-    batch_sizes: tuple[int, ...] = (10, 100, WHOLE)
-    batches: tuple[int, ...] = (1, 2, 3, 5, 10, 30, 100)
+    batch_sizes: Integers = (10, 100, WHOLE)
+    batches: Integers = (1, 2, 3, 5, 10, 30, 100)
     seed: int = 0
     dtype: str = "float32"
 
@@ -96,21 +96,25 @@ def starts(
                 rbm = cd.mini_batch()
             rows.append((count, number, len(V), *reconstruction_errors(rbm, V, seed=own_seed)))
             V = rbm.hidden_given_visible(V)
-    columns = [
-        "batches",
-        "layer",
-        "n_images",
-        "mean_field",
-        "sampled",
-        "mean_field_ratio",
-        "sampled_ratio",
-    ]
-    return Result(pd.DataFrame(rows, columns=columns))
+    return Result(
+        pd.DataFrame(
+            rows,
+            columns=[
+                "batches",
+                "layer",
+                "n_images",
+                "mean_field",
+                "sampled",
+                "mean_field_ratio",
+                "sampled_ratio",
+            ],
+        )
+    )
 
 
 def plan(grid: Grid) -> Plan:
     """Return the plan of a grid: a call for the numbers of mini-batches that each setting has."""
-    numbers: dict[CDSettings, list[int]] = {}
+    numbers = {}
     for settings, batches in grid.points():
         numbers.setdefault(settings, []).append(batches)
     images = grid.images.known()
@@ -132,7 +136,7 @@ def distances(tried: pd.DataFrame) -> pd.DataFrame:
     """Return the points with their errors per 10,000 images and the `factor` by which they miss,
     the nearest first.
     """
-    errors = tried.assign(error=1e4 * tried["mean_field"] / tried["n_images"])
+    errors = tried.assign(error=tried.eval("1e4 * mean_field / n_images"))
     table = errors.groupby([*POINT, "layer"], sort=False)["error"].first().unstack("layer")
     table["factor"] = factor(table)
     return table.sort_values("factor", kind="stable")

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
@@ -32,9 +31,20 @@ from .layers import (
     searches,
     stack,
 )
-from .plots import COLORS, band, error_bars, legend, log_scale, method_look, panels, styled
-from .results import Plan, Recorded, delayed, read_recorded
-from .statistics import compared, components, paired, summarize
+from .plots import (
+    COLORS,
+    band,
+    error_bars,
+    layers_by_inputs,
+    legend,
+    log_scale,
+    method_bands,
+    method_look,
+    panels,
+    styled,
+)
+from .results import Plan, Recorded, Table, delayed, read_recorded
+from .statistics import components, paired, summarize
 from .study_methods import trainer_of
 from .words import named
 
@@ -151,10 +161,10 @@ AGREEMENT = {
 class Tables(NamedTuple):
     """What is measured."""
 
-    runs: pd.DataFrame  # errors of each layer after each iteration
+    runs: Table  # errors of each layer after each iteration
     # gray levels of digits that stacks give back, and of weights, a row for each pixel
-    pictures: pd.DataFrame
-    controls: pd.DataFrame  # rows as in `runs`: methods that are recorded beside the paper's
+    pictures: Table
+    controls: Table  # rows as in `runs`: methods that are recorded beside the paper's
 
 
 def tables(
@@ -295,13 +305,13 @@ def with_start(runs: pd.DataFrame, controls: pd.DataFrame) -> pd.DataFrame:
     It is where LEA-MVD begins. On own inputs above a layer that LEA-MVD has changed it is what the
     controls have, if any, since a stack of start solutions makes other features.
     """
-    search = runs[runs["method"] == "lea-mvd"]
+    search = runs.query("method == 'lea-mvd'")
     left = left_start(search).reset_index()
-    left = left[(left["inputs"] == "own") & (left["runs"] > 0)]
+    left = left.query("inputs == 'own' and runs > 0")
     lowest = left["layer"].min()  # NaN where no search has left its start: nothing is above that
     above = (search["inputs"] == "own") & (search["layer"] > lowest)
     begins = search[(search["iteration"] == 0) & ~above]
-    alone = controls[(controls["method"] == ONE_EPOCH) & (controls["layer"] > lowest)]
+    alone = controls.query("method == @ONE_EPOCH and layer > @lowest")
     alone = last(alone[alone["inputs"].isin(runs["inputs"])])
     start = pd.concat([begins, alone]).assign(method=START)
     return pd.concat([start, runs]).sort_values(
@@ -328,37 +338,22 @@ def final(table: pd.DataFrame) -> pd.DataFrame:
     return shown.groupby(GROUP, sort=False).mean()
 
 
-def equal_work(table: pd.DataFrame, measure: str = "mean_field") -> pd.DataFrame:
-    """Return what methods reach with the iterations, passes or seconds that all of them have spent:
-    means over runs.
-    """
-    rows = []
-    for budget in BUDGETS:
-        spent = table.groupby(GROUP)[budget].transform("max")
-        least = spent.groupby([table["inputs"], table["layer"]]).transform("min")
-        end = last(table[table[budget] <= least])
-        rows.append(end[GROUP].assign(equal=budget, value=scaled(end, measure)))
-    means = (
-        pd.concat(rows).groupby(["inputs", "layer", "equal", "method"], sort=False)["value"].mean()
-    )
-    return means.unstack(sort=False).rename_axis(columns=None)[list(table["method"].unique())]
-
-
 def equal_evaluations(runs: pd.DataFrame) -> pd.DataFrame:
     """Return LEA-MVD's last errors over those of CMA-ES after as many evaluations, on shared
     inputs, by layer.
     """
     rows = {}
-    for layer, group in runs[runs["inputs"] == "shared"].groupby("layer"):
-        ends = last(group[group["method"] == "lea-mvd"]).set_index("seed")
+    for layer, group in runs.query("inputs == 'shared'").groupby("layer"):
+        ends = last(group.query("method == 'lea-mvd'")).set_index("seed")
         enough = group[
             (group["method"] == "cma-es") & (group["evaluations"] >= ends["evaluations"].max())
         ]
         first = enough.drop_duplicates("seed").set_index("seed")
         effect = paired(ends["mean_field"], first["mean_field"])
         rows[layer] = effect.rank, effect.rank_low, effect.rank_high, first["iteration"].max()
-    names = ["ratio", "low", "high", "generations of CMA-ES"]
-    return pd.DataFrame.from_dict(rows, orient="index", columns=names).rename_axis("layer")
+    return pd.DataFrame.from_dict(
+        rows, orient="index", columns=["ratio", "low", "high", "generations of CMA-ES"]
+    ).rename_axis("layer")
 
 
 def improvements(table: pd.DataFrame) -> pd.DataFrame:
@@ -375,7 +370,7 @@ def improvements(table: pd.DataFrame) -> pd.DataFrame:
     )
     ends = rows.groupby(["layer", "method", "seed"], sort=False)["error"].agg(["first", "last"])
     ends.columns = ["error of the start", "at the end"]
-    fall = 100 * (1 - ends["at the end"] / ends["error of the start"])
+    fall = ends.eval("100 * (1 - `at the end` / `error of the start`)")
     by = ["layer", "method"]
     falls = summarize(fall.rename("fall").reset_index(), "fall", by).set_index(by)
     return ends.groupby(by, sort=False).mean().join(falls.rename(columns={"mean": "fall, %"}))
@@ -390,7 +385,7 @@ def image_sets(table: pd.DataFrame) -> pd.DataFrame:
     """
     cells = table.set_index(["inputs", "layer", "image_set", "seed", "method"])
     ends = cells["mean_field"].unstack()
-    logs = np.log(ends["lea-mvd"] / ends["cd"]).rename("log").reset_index()
+    logs = np.log(ends.eval("`lea-mvd` / cd")).rename("log").reset_index()
     groups = logs.groupby(["inputs", "layer"])[["log", "image_set", "seed"]]
     scatter = groups.apply(components, "log", "image_set", "seed")
     percent = 100 * scatter[["image_set", "seed", "neither"]]
@@ -405,24 +400,6 @@ def image_sets(table: pd.DataFrame) -> pd.DataFrame:
     ]
     rows["times as wide"] = scatter.eval("sqrt(1 + 30 * image_set**2 / (seed**2 + neither**2))")
     return rows
-
-
-def agreement(table: pd.DataFrame) -> pd.DataFrame:
-    """Compare the last errors of searches by each backend with those of the first one, see
-    `statistics.compared`.
-
-    They are equivalent where the ratio's interval lies within 2 % of 1. "between seeds" is the
-    standard deviation of the first backend's logarithms.
-    """
-    first, *others = table["search"].unique()
-    by = ["section", "method", "layer"]
-    rows = compared(
-        table, "mean_field", [(other, first) for other in others], by=by, names="search"
-    )
-    logs = np.log(table["mean_field"]).where(table["search"] == first)
-    scatter = logs.groupby([table[name] for name in by]).std().rename("between seeds")
-    rows["equivalent"] = (rows["low"] >= 1 / 1.02) & (rows["high"] <= 1.02)
-    return rows.drop(columns=["baseline", "below"]).join(scatter, on=by)
 
 
 # ---- pictures
@@ -462,10 +439,10 @@ def plot_learning(
     `printed` are the paper's numbers by method and layer; `constant` draws a line at 1, the
     constant image's ratio.
     """
-    later = runs[
-        (runs["iteration"] > 0) & (runs["method"] != START)
-    ]  # what CD starts from is random, and off any scale
-    figure, axes = _grid(later, 2.2, sharex=True)
+    later = runs.query(
+        "iteration > 0 and method != @START"
+    )  # what CD starts from is random, and off any scale
+    figure, axes = layers_by_inputs(later, 2.2, sharex=True)
     for (kind, layer, method, _), run in later.groupby([*GROUP, "seed"], sort=False):
         color = method_look(method)["color"]
         ax = axes[kind, layer]
@@ -473,7 +450,7 @@ def plot_learning(
     for (kind, layer, method), line in layers.bands(later, measure).groupby(GROUP, sort=False):
         look = method_look(method)
         band(axes[kind, layer], line, "iteration", label=named(method), linewidth=1.5, **look)
-    for (kind, layer), begins in runs[runs["method"] == START].groupby(["inputs", "layer"]):
+    for (kind, layer), begins in runs.query("method == @START").groupby(["inputs", "layer"]):
         look = {"color": COLORS[START], "linestyle": "--", "linewidth": 1.2, "label": named(START)}
         axes[kind, layer].axhline(scaled(begins, measure).mean(), **look)
     for (method, layer), value in printed.items():
@@ -503,11 +480,11 @@ def plot_ends(table: pd.DataFrame, label: str) -> Figure:
     ends = last(table)
     errors = layers.errors(table, shifts)
     methods = list(errors["method"].unique())
-    figure, axes = _grid(errors, 0.25 * len(methods) + 0.7, sharey=True)
+    figure, axes = layers_by_inputs(errors, 0.25 * len(methods) + 0.7, sharey=True)
     cells = errors.groupby(["measure", "inputs", "layer"], sort=False)
     for (measure, kind, layer), points in cells:
         ax = axes[kind, layer]
-        rows = ends[(ends["inputs"] == kind) & (ends["layer"] == layer)]
+        rows = ends.query("inputs == @kind and layer == @layer")
         place = rows["method"].map(methods.index) + shifts[measure]
         ax.plot(scaled(rows, measure), place, "|", color="black", alpha=0.25)
         for method, point in points.groupby("method", sort=False):
@@ -533,13 +510,12 @@ def plot_work(bands: pd.DataFrame, label: str) -> Figure:
     """Plot `layers.bands` on one kind of inputs against iterations, passes and seconds: a row for
     each layer.
     """
-    rows = bands[bands["iteration"] > 0].groupby("layer")
+    rows = bands.query("iteration > 0").groupby("layer")
     figure, axes = panels(len(rows), len(BUDGETS), height=1.2 + 2.2 * len(rows), sharey="row")
     for row, (layer, group) in zip(axes, rows, strict=True):
         row[0].set_title(f"RBM {layer}, {group['inputs'].iloc[0]} inputs", loc="left")
         for ax, budget in zip(row, BUDGETS, strict=True):
-            for method, line in group.groupby("method", sort=False):
-                band(ax, line, budget, label=named(method), linewidth=1.5, **method_look(method))
+            method_bands(ax, group, budget, linewidth=1.5)
             scales = "y" if budget == "iteration" else "xy"
             log_scale(ax, scales)
     for ax, budget in zip(axes[-1], ("iterations", "passes", "seconds"), strict=True):
@@ -547,19 +523,3 @@ def plot_work(bands: pd.DataFrame, label: str) -> Figure:
     figure.supylabel(label)
     legend(figure)
     return figure
-
-
-def _grid(
-    table: pd.DataFrame, height: float, **options: Any
-) -> tuple[Figure, dict[tuple[str, int], Axes]]:
-    """Return a figure with a row for each layer and a column for each kind of inputs, and its axes
-    by both.
-    """
-    kinds = list(table["inputs"].unique())
-    numbers = sorted(table["layer"].unique())
-    figure, axes = panels(len(numbers), len(kinds), height=1.2 + height * len(numbers), **options)
-    grid = {}
-    for (layer, kind), ax in zip(product(numbers, kinds), axes.flat, strict=True):
-        ax.set_title(f"RBM {layer}, {kind} inputs")
-        grid[kind, layer] = ax
-    return figure, grid

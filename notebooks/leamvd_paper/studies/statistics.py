@@ -63,10 +63,15 @@ def interval(runs: Any) -> Interval:
 
 
 def summarize(
-    table: pd.DataFrame, value: str, by: Sequence[str], *, geometric: bool = False
+    table: pd.DataFrame,
+    value: str,
+    by: Sequence[str],
+    *,
+    geometric: bool = False,
+    mean: str = "mean",
 ) -> pd.DataFrame:
     """Return a row for each group of runs, in order of appearance: `by`, runs, mean, low, high (NaN
-    for one run).
+    for one run); the mean may have another name.
     """
     values = table[value]
     if geometric:
@@ -76,7 +81,7 @@ def summarize(
     if geometric:
         ends = ends.apply(np.exp)
     ends.insert(0, "runs", groups.count())
-    return ends.reset_index()
+    return ends.rename(columns={"mean": mean}).reset_index()
 
 
 def paired(
@@ -95,7 +100,7 @@ def paired(
     both; without bounds, whether there is one. It is 1 where there are no pairs, or where no pair
     differs from what is asked about.
     """
-    pairs: pd.Series = (a / b).apply(np.log) if unit == "ratio" else a - b
+    pairs = (a / b).apply(np.log) if unit == "ratio" else a - b
     pairs = pairs.dropna()
     runs = len(pairs)
     p = []
@@ -204,9 +209,10 @@ def compared(
                 equal = (a == b).sum()
                 below = (a < b).sum()
                 rows.append((*cell, name, baseline, test.runs, equal, below, *test[:3], test.p))
-    columns = [*by, names, "baseline", "runs", "equal", "below", unit, "low", "high", "p"]
-    result = pd.DataFrame(rows, columns=columns)
-    tested = (result["equal"] < result["runs"]) & (result["runs"] > 1)
+    result = pd.DataFrame(
+        rows, columns=[*by, names, "baseline", "runs", "equal", "below", unit, "low", "high", "p"]
+    )
+    tested = result.eval("equal < runs and runs > 1")
     result["p"] = holm(result["p"].where(tested).to_numpy(dtype=float))
     return result
 
@@ -328,7 +334,7 @@ def _rank_sums(m: int, n: int) -> NDArray[np.float64]:
 
 def _asked(unit: str, lower: float, upper: float) -> list[tuple[Any, float]]:
     """Return the alternative hypotheses, in SciPy's words, with the numbers that they are about."""
-    asked: list[tuple[Any, float]] = []
+    asked = []
     for side, bound in (("greater", lower), ("less", upper)):
         if np.isfinite(bound):
             if unit == "ratio":

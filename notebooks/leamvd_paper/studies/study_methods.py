@@ -1,9 +1,9 @@
 """Methods of a study: a trainer, and what it has of its own among the study's settings."""
 
 import contextlib
-import dataclasses
 import functools
 import json
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 from leamvd._support import checks
@@ -24,10 +24,10 @@ RECOMMENDED = "lea-mvd:population_size=8+reset=off+perturbation=added"
 FORMER = "lea-mvd:population_size=8+reset=initial"
 PRESET = "preset"  # the setting that stands for a whole reading, see `leamvd.Reading.named`
 
-_CD = tuple(field.name for field in dataclasses.fields(CDSettings))
+_CD = tuple(field.name for field in fields(CDSettings))
 _START = ("sigma0", "x0", "x0_epochs", "x0_batches", "x0_limit")
 _COMPUTATION = ("backend", "device", "precision")
-_READ = tuple(field.name for field in dataclasses.fields(Reading))
+_READ = tuple(field.name for field in fields(Reading))
 _EVOLUTION = (*_CD, *_START, "population_size", "n_gen", "x0_in_population", PRESET)
 _SETTINGS = {
     "cd": (*_CD, "n_gen"),
@@ -48,7 +48,7 @@ def trainer_of(text: str) -> str:
     return text.partition(":")[0]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Method:
     """A trainer and its own settings, which take the place of a study's."""
 
@@ -64,7 +64,7 @@ class Method:
         """
         trainer, _, given = text.partition(":")
         checks.choice("methods", trainer, TRAINERS)
-        settings: dict[str, Any] = {}
+        settings = {}
         for part in given.split("+") if given else ():
             name, equals, value = part.partition("=")
             if not equals:
@@ -105,7 +105,7 @@ class Method:
         training = Training(**{name: values[name] for name in seen})
         if self.trainer == "cd":
             return training
-        return dataclasses.replace(training, **training.computation._asdict())
+        return replace(training, **training.computation._asdict())
 
     def reading(self, base: Reading) -> Reading:
         """Return a study's reading with the method's own settings; what the trainer does not see
@@ -139,7 +139,7 @@ class Method:
 def _value(name: str, text: str) -> Any:
     """Return what the text of a setting says: a number, a truth value or a word."""
     owner = Training if name in Training.__dataclass_fields__ else Reading
-    value: Any = text
+    value = text
     # of a word, too many digits, or brackets
     with contextlib.suppress(ValueError, RecursionError):
         value = json.loads(text)

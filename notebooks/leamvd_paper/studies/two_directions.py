@@ -4,9 +4,9 @@ Does C_ani lead toward better points, as the paper says, and is it orthogonal to
 sizes and the reset do in whole runs?
 """
 
-import dataclasses
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -21,12 +21,14 @@ from leamvd_paper.data.functions import FUNCTIONS
 
 from . import results
 from .benchmarks import cosine, directions, generations
+from .layers import with_changes
 from .plots import (
     BLUE,
     GREEN,
     PURPLE,
     VERMILION,
     error_bars,
+    facets,
     legend,
     log_scale,
     panels,
@@ -34,12 +36,13 @@ from .plots import (
     styled,
     typeset,
 )
+from .results import Integers, Table
 from .statistics import shares
 
 # ---- settings
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """Runs of LEA-MVD on a function, from start solutions in N(0, I) unless they say otherwise."""
 
@@ -49,9 +52,9 @@ class Settings:
     population_size: int = 24
     n_elite: int = 4
     exponent: float = 1.5
-    shift: Literal["toward_best", "printed"] = "toward_best"
+    shift: str = "toward_best"
     dtype: str = "float64"
-    seeds: tuple[int, ...] = tuple(range(10))
+    seeds: Integers = tuple(range(10))
     n_populations: int = 200  # on which the sign of a shift is tested
     start: float = 0.01  # standard deviation of start solutions where resets are compared
 
@@ -97,11 +100,11 @@ class Scene(NamedTuple):
     """One generation taken apart."""
 
     # x1, x2, ..., best first; their feet f1, f2, ... on C_ani's line through the best
-    points: pd.DataFrame
-    vectors: pd.DataFrame  # the mean, C_hat, C_ani, and what `steps` returns
+    points: Table
+    vectors: Table  # the mean, C_hat, C_ani, and what `steps` returns
     numbers: pd.Series
     # relative change of the objective along directions from the mean, up to one std (rms) away
-    slices: pd.DataFrame
+    slices: Table
 
 
 class Tables(NamedTuple):
@@ -109,9 +112,9 @@ class Tables(NamedTuple):
 
     flat: Scene  # in two variables
     solid: Scene  # in three
-    trace: pd.DataFrame  # whole runs, a row for each generation
-    resets: pd.DataFrame  # the same with three readings of the reset, close to the optimum
-    shifts: pd.DataFrame  # the objective when the mean of a population is moved
+    trace: Table  # whole runs, a row for each generation
+    resets: Table  # the same with three readings of the reset, close to the optimum
+    shifts: Table  # the objective when the mean of a population is moved
 
 
 def tables(
@@ -126,8 +129,7 @@ def tables(
 
     A `generation` of the run `seed` is taken apart; shifts are tested in several.
     """
-    given = {name: value for name, value in changes.items() if value is not None}
-    settings = dataclasses.replace(results.profile(profile, PROFILES), **given)
+    settings = with_changes(results.profile(profile, PROFILES), (), changes)
     checks.integer("generation", generation, at_least=1)
     several = checks.several("generations", generations, at_least=1, different=True)
     generations = [checks.integer("generations", number, at_least=1) for number in several]
@@ -135,7 +137,7 @@ def tables(
     scenes = [scene(settings, n_var, generation, seed) for n_var in (2, 3)]
     moved = []
     for function in dict.fromkeys(("sphere", "ellipsoid", settings.function)):
-        moved.append(shifts(dataclasses.replace(settings, function=function), generations))
+        moved.append(shifts(replace(settings, function=function), generations))
     return Tables(*scenes, trace(settings), resets(settings), pd.concat(moved))
 
 
@@ -159,7 +161,7 @@ def steps(state: State) -> dict[str, np.ndarray]:
 
 def scene(settings: Settings, n_var: int, generation: int, seed: int) -> Scene:
     """Return a generation of a run in `n_var` variables, taken apart."""
-    *earlier, now = dataclasses.replace(settings, n_var=n_var, n_gen=generation).run(seed)
+    *earlier, now = replace(settings, n_var=n_var, n_gen=generation).run(seed)
     C = now.descent
     X = now.population
     before = earlier[-1].descent if earlier else 0
@@ -235,7 +237,7 @@ def step_sizes(table: pd.DataFrame) -> pd.DataFrame:
     In percent: `full`, that beta_2 is 1, where C_ani has no weight in v, and C_ani's share of the
     lengths of v's parts.
     """
-    runs = table[table["generation"] > 1].assign(full=table["beta2"] == 1).groupby("seed")
+    runs = table.query("generation > 1").assign(full=table["beta2"] == 1).groupby("seed")
     percent = 100 * runs[["success", "full", "descent_share"]].mean()
     beta1 = runs["beta1"].agg(["min", "max"]).add_prefix("beta1 ")
     return percent.join(beta1).assign(resets=runs["reset"].sum())
@@ -278,7 +280,7 @@ def shifts(settings: Settings, chosen: Sequence[int]) -> pd.DataFrame:
     """
     rows = []
     objective = FUNCTIONS[settings.function]
-    settings = dataclasses.replace(settings, n_gen=max(chosen))
+    settings = replace(settings, n_gen=max(chosen))
     for seed in range(settings.n_populations):
         for state in settings.run(seed):
             if state.generation not in chosen:
@@ -384,13 +386,13 @@ def plot_steps(table: pd.DataFrame) -> Figure:
     figure, axes = panels(3, 1, height=6.4, sharex=True)
     best, beta, std = axes[:, 0]
     seed = table["seed"].iloc[0]
-    run = table[table["seed"] == seed]
+    run = table.query("seed == @seed")
     best.plot(run["generation"], run["best"], color=BLUE)
     log_scale(best, "y")
     best.set(ylabel="best value", title=f"seed {seed}")
     beta.plot(run["generation"], run["beta1"], color=PURPLE, label="$\\beta_1$")
     beta.plot(run["generation"], run["beta2"], color=GREEN, linestyle="--", label="$\\beta_2$")
-    later = run[run["generation"] > 1]
+    later = run.query("generation > 1")
     for marks, look, color, label in (
         (later["success"], "^", BLUE, "success"),
         (~later["success"], "x", VERMILION, "failure"),
@@ -412,7 +414,7 @@ def plot_resets(table: pd.DataFrame) -> Figure:
     figure, ((left, right),) = panels(1, 2, height=3.8)
     first = table["seed"].iloc[0]
     for (reading, seed), run in table.groupby(["reading", "seed"], sort=False):
-        _, color, style = RESETS[str(reading)]
+        _, color, style = RESETS[reading]
         if seed == first:
             left.plot(run["generation"], run["std"], style, color=color, label=f"reset: {reading}")
         right.plot(run["generation"], run["relative"], style, color=color, linewidth=0.8, alpha=0.7)
@@ -427,11 +429,12 @@ def plot_resets(table: pd.DataFrame) -> Figure:
 @styled
 def plot_signs(tests: pd.DataFrame) -> Figure:
     """Plot the percentage of populations in which a shift descends, with its 95 % interval."""
-    figure, axes = panels(1, tests["function"].nunique(), height=3.8, sharey=True)
     names = list(tests["shift"].unique())
     count = tests["generation"].nunique()
     colors = shades(count)
-    for ax, (function, tested) in zip(axes[0], tests.groupby("function", sort=False), strict=True):
+    columns = tests["function"].nunique()
+    figure, parts = facets(tests, "function", 3.8, columns=columns, margin=0, sharey=True)
+    for ax, function, tested in parts:
         for number, (generation, rows) in enumerate(tested.groupby("generation")):
             places = rows["shift"].map(names.index) + 0.2 * (number - (count - 1) / 2)
             label = f"generation {generation}"
@@ -447,7 +450,7 @@ def plot_signs(tests: pd.DataFrame) -> Figure:
         ax.axvline(50, color=VERMILION, linestyle="--", linewidth=1)
         ax.set_yticks(range(len(names)), [*map(typeset, names)])
         ax.set(xlabel="% in which f falls", xlim=(-2, 102), title=function)
-    axes[0, 0].invert_yaxis()
+    figure.axes[0].invert_yaxis()
     legend(figure)
     return figure
 
