@@ -785,6 +785,8 @@ def nearest(claim: str, given: Mapping[str, Any]) -> str:
             there = CROSSED[name]
             logs = np.log([there.weight_scale, there.learning_rate, count])
             distances[name, count] = float(np.abs(logs - asked).sum())
+    if not distances:
+        return "nothing of the map has searched in RBMs of 28x28 pixels"
     near = min(distances, key=lambda cell: distances[cell])
     here = at(runs, near)
     if of_large:
