@@ -92,10 +92,16 @@ def _project(x: Floats, y: Floats, best: Floats, basis: Floats, a: Array, b: Arr
 
     Sums are in the arrays' own precision. Two rows at a time, so that what is loaded is used twice.
     """
-    b0, b1, b2, b3, b4, b5 = basis[0], basis[1], basis[2], basis[3], basis[4], basis[5]
+    b0 = basis[0]
+    b1 = basis[1]
+    b2 = basis[2]
+    b3 = basis[3]
+    b4 = basis[4]
+    b5 = basis[5]
     p0 = p1 = p2 = p3 = p4 = p5 = q0 = q1 = q2 = q3 = q4 = q5 = x.dtype.type(0)
     for i in range(x.size):
-        d, e = x[i] - best[i], y[i] - best[i]
+        d = x[i] - best[i]
+        e = y[i] - best[i]
         p0 += d * b0[i]
         p1 += d * b1[i]
         p2 += d * b2[i]
@@ -121,10 +127,11 @@ def path_entry(best: Any, previous: Any, path: Any) -> Any:
     generations without a better best bring P there, and processors take a hundred times as long for
     numbers below the normal ones.
     """
+    step = best - previous
     if isinstance(path, np.float32):  # decided when compiled
-        entry = np.float32(RATE) * (best - previous) + np.float32(1 - RATE) * path
+        entry = np.float32(RATE) * step + np.float32(1 - RATE) * path
         return entry if abs(entry) >= _SMALLEST else np.float32(0)
-    return RATE * (best - previous) + (1 - RATE) * path
+    return RATE * step + (1 - RATE) * path
 
 
 @kernel()
@@ -132,6 +139,26 @@ def path_columns(best: Floats, previous: Floats, path: Floats, out: Floats) -> N
     """Write P of the columns of one tile."""
     for i in range(path.size):
         out[i] = path_entry(best[i], previous[i], path[i])
+
+
+@kernel()
+def _differences(
+    X: Floats, order: Integers, ir: Integers, vectors: Vectors, start: int, stop: int, basis: Floats
+) -> None:
+    """Write what population and vectors are projected on: d_r of the r in ir, up to four, then P
+    and C.
+    """
+    width = stop - start
+    best = X[order[0], start:stop]
+    for j in range(ir.size):
+        x = X[order[ir[j]], start:stop]
+        d = basis[j]
+        for i in range(width):
+            d[i] = x[i] - best[i]
+    path = vectors.path[start:stop]
+    previous = vectors.previous[start:stop]
+    path_columns(best, previous, path, basis[ir.size, :width])
+    basis[ir.size + 1, :width] = vectors.descent[start:stop]
 
 
 @kernel()
@@ -148,24 +175,22 @@ def _columns(
     """Sec. 3.3 for the columns start..stop of one tile, whose sigma is there; adds to `sums`
     (lambda + 3, 6).
 
-    The columns of `sums` are for the rows of `basis`: the differences d_r of the r in ir, up to
-    four, then P and C.
+    The columns of `sums` are for the rows of `basis`, see `_differences`.
     """
-    width, size, m = stop - start, order.size, ir.size
-    best, sigma = X[order[0], start:stop], vectors.std[start:stop]
-    for j in range(m):
-        x, d = X[order[ir[j]], start:stop], basis[j]
-        for i in range(width):
-            d[i] = x[i] - best[i]
-    P, C = basis[m, :width], basis[m + 1, :width]
-    path_columns(best, vectors.previous[start:stop], vectors.path[start:stop], P)
-    C[:] = vectors.descent[start:stop]
+    _differences(X, order, ir, vectors, start, stop, basis)
+    size = order.size
+    best = X[order[0], start:stop]
     for k in range(1, size, 2):
-        x, y = X[order[k], start:stop], X[order[min(k + 1, size - 1)], start:stop]
-        _project(x, y, best, basis, sums[k], sums[k + 1 if k + 1 < size else 0])
+        other = (k + 1) % size  # a last row that is alone goes with the best
+        x = X[order[k], start:stop]
+        y = X[order[other], start:stop]
+        _project(x, y, best, basis, sums[k], sums[other])
+    P = basis[ir.size, : best.size]
+    C = basis[ir.size + 1, : best.size]
     sums[size, 0] += _dot(P, P)
     sums[size, 1] += _dot(P, C)
     sums[size + 1, 1] += _dot(C, C)
+    sigma = vectors.std[start:stop]
     sums[size + 2, 0] += _dot(sigma, sigma)
     sums[size + 2, 1] = max(sums[size + 2, 1], np.float64(np.max(sigma)))
 
@@ -176,7 +201,9 @@ def _scan(X: Floats, order: Integers, G: Floats, ir: Integers, vectors: Vectors)
     chunks = (n + CHUNK - 1) // CHUNK
     sums = np.zeros((chunks, order.size + 3, 6))
     for c in prange(chunks):
-        basis, first, end = np.zeros((6, TILE), X.dtype), c * CHUNK, min(n, (c + 1) * CHUNK)
+        basis = np.zeros((6, TILE), X.dtype)
+        first = c * CHUNK
+        end = min(n, first + CHUNK)
         # Sec. 3.2, of a whole chunk: what is read first, and in longer runs, comes from memory in
         # less time
         mean_std_columns(X, order, G, first, end, vectors.mean, vectors.std)
@@ -213,7 +240,8 @@ def scan(X: Floats, order: Integers, weights: Floats, ir: Integers, vectors: Vec
         size:, :2
     ].tolist()
     # contiguous for any number of ranks: kernels are compiled anew for another layout, for seconds
-    rows, resolution = np.ascontiguousarray(total[:size, : len(ir) + 2]), RESOLUTION[X.dtype]
+    rows = np.ascontiguousarray(total[:size, : len(ir) + 2])
+    resolution = RESOLUTION[X.dtype]
     return Products(rows, path_path, path_descent, descent_descent, std_square, std_max, resolution)
 
 
@@ -290,11 +318,17 @@ def _combine(
     products: Products, ir: Integers, start: Array, oriented: bool, fresh: float
 ) -> tuple[Array, float, float, Array]:
     """Return the first fields of `Descent`: row_weights, path_weight, square and projections."""
-    rows, path_path, m, old = products.rows, products.path_path, ir.size, 1 - RATE
+    rows = products.rows
+    path_path = products.path_path
+    m = ir.size
+    old = 1 - RATE
     # U^T U, U^T P, U^T C(t - 1): u_j = -d_j
-    gram, path, before = rows[ir][:, :m], -rows[ir, m], -rows[ir, m + 1]
+    gram = rows[ir][:, :m]
+    path = -rows[ir, m]
+    before = -rows[ir, m + 1]
     projected = gram - np.outer(path, path) / path_path if path_path > 0 else gram
-    a, p = np.zeros(m), 0.0
+    a = np.zeros(m)
+    p = 0.0
     if np.trace(projected) > products.resolution * np.trace(gram):
         a = power_method(projected, start)
         image = _times(projected, a)
@@ -302,18 +336,20 @@ def _combine(
         a /= math.sqrt(square) if square > 0 else np.inf
         if oriented and image.sum() < 0:
             a = -a
-        p = -_sum_of_products(path, a) / path_path if path_path > 0 else 0.0
+        if path_path > 0:
+            p = -_sum_of_products(path, a) / path_path
+    new_square = fresh**2 if a.any() else 0.0  # of fresh C_hat
     overlap = _sum_of_products(before, a) + p * products.path_descent  # <C_hat, C(t - 1)>
-    square = (
-        (fresh**2 if a.any() else 0.0)
-        + 2 * fresh * old * overlap
-        + old**2 * products.descent_descent
-    )
+    square = new_square + 2 * fresh * old * overlap + old**2 * products.descent_descent
     # <d_k, C_hat> = -sum_j a_j <d_k, d_j> + p <d_k, P>
-    return a, p, square, fresh * (rows[1:, m] * p - _times(rows[1:, :m], a)) + old * rows[1:, m + 1]
+    others = rows[1:]
+    projections = others[:, m] * p - _times(others[:, :m], a)
+    return a, p, square, fresh * projections + old * others[:, m + 1]
 
 
 @kernel()
 def _mean_std(values: Array) -> tuple[float, float]:
     mean = values.sum() / values.size
-    return mean, (((values - mean) ** 2).sum() / values.size) ** 0.5
+    squares = (values - mean) ** 2
+    variance = squares.sum() / values.size
+    return mean, variance**0.5

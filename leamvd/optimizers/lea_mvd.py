@@ -5,6 +5,7 @@ Training of Deep Neural Networks". Symbols of the paper stand in the comments; R
 of `leamvd.Reading`. The default reading on one page, in NumPy, is the book's page "The method".
 """
 
+import copy
 import math
 from typing import Any
 
@@ -26,14 +27,17 @@ STAGNATION = 10  # generations without a better best that end in a reset (line 9
 @kernel()
 def adapt(steps: Array, success: bool, mirrored: bool) -> None:
     """Update beta_1, beta_2 and the stagnation counter (lines 17-30); R12 decides at beta_1 = 1."""
-    beta1, beta2, stagnation = steps[0], steps[1], steps[2]
+    beta1 = steps[0]
+    beta2 = steps[1]
     aside = beta1 == 1 and mirrored
     if success:
         steps[0] = min(3.0, 1.1 * beta1) if beta1 > 1 or aside else 1.4 * beta1
-        steps[1], steps[2] = min(1.0, 0.2 + beta2), 0
+        steps[1] = min(1.0, 0.2 + beta2)
+        steps[2] = 0
     else:
         steps[0] = 0.8 * beta1 if beta1 < 1 or aside else 0.5 * beta1
-        steps[1], steps[2] = max(0.0, beta2 - 0.1), stagnation + 1
+        steps[1] = max(0.0, beta2 - 0.1)
+        steps[2] += 1
 
 
 class LEAMVD(Optimizer):
@@ -46,8 +50,7 @@ class LEAMVD(Optimizer):
         initialization (A): uniform in `bounds`. Not modified.
     n_var : int, optional
         n; needed only where neither `x0` nor an array in `bounds` tells it.
-    bounds : scipy.optimize.Bounds, n pairs (low_i, high_i), or pair (low, high) of float or
-    array_like, optional
+    bounds : scipy.optimize.Bounds, n pairs (low, high), or pair of float or array_like, optional
         x_inf and x_sup. The first population is drawn in them where there is no `x0`, and then they
         are finite; `x0` is clipped to them. What they do beyond that is up to ``reading.limits``,
         by default nothing (item R15).
@@ -106,15 +109,17 @@ class LEAMVD(Optimizer):
         if not isinstance(reading, Reading):
             raise TypeError(f"reading must be a leamvd.Reading, got {checks.shown(reading)}")
         self.reading = reading.complete()
+        if population_size is None:
+            population_size = self.reading.population_size
+        if n_gen is None:
+            n_gen = reading.n_gen
         super().__init__(
             x0,
             n_var=n_var,
             bounds=bounds,
             sigma0=sigma0,
-            population_size=(
-                self.reading.population_size if population_size is None else population_size
-            ),
-            n_gen=reading.n_gen if n_gen is None else n_gen,
+            population_size=population_size,
+            n_gen=n_gen,
             x0_in_population=self.reading.x0_in_population,
             seed=seed,
             dtype=dtype,
@@ -140,13 +145,15 @@ class LEAMVD(Optimizer):
         self._std_norm = math.inf
         self._widest = 0.0  # the largest norm so far
         self._descent_mean = self._descent_std = self._descent_norm = 0.0
-        self._beta1, self._beta2, self._stagnation = 1.0, 0.9, 0
+        self._beta1 = 1.0
+        self._beta2 = 0.9
+        self._stagnation = 0
         self._overflown = False
-        n, size = self.n_var, self.population_size
-        self._X = np.empty((size, n), self.dtype)
+        size = self.population_size
+        self._X = np.empty((size, self.n_var), self.dtype)
         self._order = np.arange(size)  # rows of X lie in any order: it names them best first
         self._F = np.full(size, np.inf)  # best first
-        self._vectors = Vectors(*(np.zeros(n, self.dtype) for _ in range(5)))
+        self._vectors = Vectors(*(np.zeros(self.n_var, self.dtype) for _ in range(5)))
         self._initial_std: Floats | None = None
         # unit of what is added (R17), known after generation 1
         self._added: Floats = np.empty(0, self.dtype)
@@ -162,8 +169,9 @@ class LEAMVD(Optimizer):
         """Number of candidates that the next `tell` takes, without the elites, which keep their
         values (R14).
         """
-        whole = self.generation == 0 or self.reading.elites == "reevaluate"
-        return self.population_size - (0 if whole else self.n_elite)
+        if self.generation == 0 or self.reading.elites == "reevaluate":
+            return self.population_size
+        return self.population_size - self.n_elite
 
     def _sample(self) -> Floats:
         limits = sampling.LIMITS.index(self.reading.limits)
@@ -187,9 +195,25 @@ class LEAMVD(Optimizer):
                 f"points reach {np.abs(self._X).max():.1e}, too far for {self.dtype}, which cannot"
                 " hold the squares of their differences: scale the variables"
             )
+        sampling.regenerate(
+            self._X,
+            self._order,
+            self._vectors,
+            self._combination(),
+            self._shift(),
+            self._low,
+            self._high,
+            self._added,
+            place,
+            self._drawn,
+        )
+
+    def _shift(self) -> sampling.Shift:
+        """Return what new rows are shifted by."""
         n_new = self.population_size - self.n_elite
-        toward_best = self.reading.shift == "toward_best"  # R5
-        step: Array | float = abs(self._descent_mean) if toward_best else self._descent_mean
+        step: Array | float = self._descent_mean
+        if self.reading.shift == "toward_best":  # R5
+            step = abs(self._descent_mean)
         if self.reading.step == "sampled":  # R10
             z = random_streams.row_normals(
                 self._key, random_streams.DESCENT_STEP, self.generation + 1, n_new
@@ -199,26 +223,14 @@ class LEAMVD(Optimizer):
             step = step / self._descent_norm
         if self.reading.descent == "off":
             step = 0.0
-        shift = sampling.Shift(
-            self.dtype.type(self._beta1 * self._beta2),
-            np.full(n_new, self._beta1 * (1 - self._beta2) * step, self.dtype),
-        )
-        limits = self._low, self._high
-        sampling.regenerate(
-            self._X,
-            self._order,
-            self._vectors,
-            self._combination(),
-            shift,
-            *limits,
-            self._added,
-            place,
-            self._drawn,
-        )
+        path = self.dtype.type(self._beta1 * self._beta2)
+        descent = np.full(n_new, self._beta1 * (1 - self._beta2) * step, self.dtype)
+        return sampling.Shift(path, descent)
 
     def _combination(self) -> sampling.Combination:
         """Return what makes C_ani of this generation, in the dtype of X."""
-        real, pending = self.dtype.type, self._pending
+        real = self.dtype.type
+        pending = self._pending
         weights = pending.row_weights.astype(self.dtype)
         return sampling.Combination(
             self._rows, weights, real(pending.path_weight), real(pending.fresh)
@@ -230,17 +242,9 @@ class LEAMVD(Optimizer):
         """Do nothing: the best point is in the population."""
 
     def _learn(self, X: Floats, F: Array) -> None:
-        count = self.population_size - len(X)
-        if X is not self._candidates:
-            self._X[count:] = X
-        # elites in their order, then the candidates in theirs; or the new ones first (R18)
-        rows = np.concatenate([self._order[:count], np.arange(count, self.population_size)])
-        values = np.concatenate([self._F[:count], F])
-        if self.reading.ties == "newest" and self.generation > 1:
-            rows, values = np.roll(rows, -self.n_elite), np.roll(values, -self.n_elite)
-        best_first = values.argsort(kind="stable")
-        self._order, self._F = rows[best_first], values[best_first]  # ix
-        previous, self._lowest = self._lowest, float(self._F[0])
+        self._rank(X, F)
+        previous = self._lowest
+        self._lowest = float(self._F[0])
         if self.generation == 1:
             self._added = np.full(int(self._x0 is not None), self.sigma0, self.dtype)
             self._x0 = None  # gives back the memory of what only the first population needs
@@ -249,11 +253,8 @@ class LEAMVD(Optimizer):
         else:
             steps = np.array([self._beta1, self._beta2, self._stagnation])
             adapt(steps, self._lowest != previous, self.reading.beta1_at_one == "mirrored")
-            self._beta1, self._beta2, self._stagnation = (
-                float(steps[0]),
-                float(steps[1]),
-                int(steps[2]),
-            )
+            self._beta1, self._beta2, stagnation = steps.tolist()
+            self._stagnation = int(stagnation)
         if self.generation == 1 or self.reading.path == "off":
             # line 5: x_best of t - 1 is x_best of t: P = 0
             self._vectors.previous[:] = self._X[self._order[0]]
@@ -262,38 +263,61 @@ class LEAMVD(Optimizer):
             self._reset()
         self._widest = max(self._widest, self._std_norm)
 
+    def _rank(self, X: Floats, F: Array) -> None:
+        """Take candidates into the population, and order it (line 14)."""
+        count = self.population_size - len(X)
+        if X is not self._candidates:
+            self._X[count:] = X
+        # elites in their order, then the candidates in theirs; or the new ones first (R18)
+        rows = np.concatenate([self._order[:count], np.arange(count, self.population_size)])
+        values = np.concatenate([self._F[:count], F])
+        if self.reading.ties == "newest" and self.generation > 1:
+            rows = np.roll(rows, -self.n_elite)
+            values = np.roll(values, -self.n_elite)
+        best_first = values.argsort(kind="stable")
+        self._order = rows[best_first]  # ix
+        self._F = values[best_first]
+
     def _estimate(self) -> None:
         """Estimate mu, Sigma, P and C_ani (lines 7 and 8)."""
-        reading, m = self.reading, len(self._rows)
-        t, size = self.generation, self.population_size
-        pool, self._rows = np.empty(size - 1, np.int64), np.empty(m, np.int64)
+        reading = self.reading
+        t = self.generation
+        pool = np.empty(self.population_size - 1, np.int64)
+        self._rows = np.empty(reading.n_descent_rows, np.int64)
         random_streams.distinct(self._key, random_streams.DESCENT_ROWS, t, pool, self._rows)  # R7
         products = directions.scan(self._X, self._order, self._weights, self._rows, self._vectors)
-        start = random_streams.row_normals(self._key, random_streams.DESCENT_START, t, m)
+        start = random_streams.row_normals(
+            self._key, random_streams.DESCENT_START, t, reading.n_descent_rows
+        )
         fresh = 1.0 if t == 1 and reading.first_direction == "full" else directions.RATE
-        oriented, orthogonal = reading.orientation == "oriented", reading.descent != "free"
-        self._pending = directions.descent(
-            products, self._rows, start, oriented=oriented, fresh=fresh, orthogonal=orthogonal
+        pending = self._pending = directions.descent(
+            products,
+            self._rows,
+            start,
+            oriented=reading.orientation == "oriented",
+            fresh=fresh,
+            orthogonal=reading.descent != "free",
         )
-        self._descent_norm = math.sqrt(max(self._pending.square, 0.0))
-        scale = (
-            self._descent_norm
-            if reading.descent_scale == "normalized" and self._descent_norm > 0
-            else 1.0
-        )
-        mean, std = self._pending.mean, self._pending.std
+        mean = pending.mean
+        std = pending.std
         if reading.projections == "repeated":  # R11: the printed list names ix_2 twice
-            projections = self._pending.projections
-            repeated = np.concatenate([projections[:1], projections])
-            mean, std = float(repeated.mean()), float(repeated.std())
-        self._descent_mean, self._descent_std = mean / scale, std / scale
-        euclidean = reading.sigma_norm == "euclidean"  # R4
-        self._std_norm = math.sqrt(products.std_square) if euclidean else products.std_max
+            repeated = np.concatenate([pending.projections[:1], pending.projections])
+            mean = float(repeated.mean())
+            std = float(repeated.std())
+        self._descent_mean = mean
+        self._descent_std = std
+        self._descent_norm = math.sqrt(max(pending.square, 0.0))
+        if reading.descent_scale == "normalized" and self._descent_norm > 0:
+            self._descent_mean /= self._descent_norm
+            self._descent_std /= self._descent_norm
+        self._std_norm = products.std_max
+        if reading.sigma_norm == "euclidean":  # R4
+            self._std_norm = math.sqrt(products.std_square)
         told = (
             products.std_max,
             products.path_path,
-            self._pending.path_weight,
-            self._pending.square,
+            pending.path_weight,
+            pending.square,
             mean,
             std,
         )
@@ -307,21 +331,25 @@ class LEAMVD(Optimizer):
         """Widen the search after ten generations without a better best (lines 9-11, R13)."""
         if self.reading.reset == "off":
             return
-        std, euclidean = self._vectors.std, self.reading.sigma_norm == "euclidean"
+        std = self._vectors.std
         std[:] = self._initial_std if self.reading.reset == "initial" else self.reading.reset
-        square = np.einsum("i,i->", std, std, dtype=np.float64)  # no copy in double precision
-        self._std_norm = math.sqrt(square) if euclidean else float(std.max())
-        self._beta1, self._stagnation = 0.1, 0
+        self._std_norm = float(std.max())
+        if self.reading.sigma_norm == "euclidean":
+            square = np.einsum("i,i->", std, std, dtype=np.float64)  # no copy in double precision
+            self._std_norm = math.sqrt(square)
+        self._beta1 = 0.1
+        self._stagnation = 0
 
     # ---- what it knows
 
     def _converged(self) -> dict[str, Any]:
-        limit = self.sigma_min * (
-            math.sqrt(self.n_var) if self.reading.convergence == "scaled" else 1.0
-        )
+        limit = self.sigma_min
+        if self.reading.convergence == "scaled":
+            limit *= math.sqrt(self.n_var)
         if self._std_norm >= limit:
             return {}
-        return {"sigma_min" if self._widest >= limit else "sigma_min_at_start": self._std_norm}
+        reason = "sigma_min" if self._widest >= limit else "sigma_min_at_start"
+        return {reason: self._std_norm}
 
     @property
     def step_sizes(self) -> tuple[float, float, float]:
@@ -343,7 +371,8 @@ class LEAMVD(Optimizer):
         if self.generation == 0 or self._drawn[0] > self.generation:
             raise RuntimeError("state is defined after tell() and before the next ask()")
         mean, std, before, old, previous = self._vectors
-        path, descent = np.empty_like(before), np.empty_like(old)
+        path = np.empty_like(before)
+        descent = np.empty_like(old)
         directions.path_columns(self._X[self._order[0]], previous, before, path)
         sampling.descent_columns(self._X, self._order, self._combination(), path, old, 0, descent)
         return State(
@@ -360,14 +389,15 @@ class LEAMVD(Optimizer):
             beta2=self._beta2,
             stagnation=self._stagnation,
             generation=self.generation,
-            initial_std=None if self._initial_std is None else self._initial_std.copy(),
+            initial_std=copy.copy(self._initial_std),
             std_norm=self._std_norm,
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {
-            "_candidates": None if self._candidates is None else len(self._candidates)
-        }
+        values = self.__dict__.copy()
+        if self._candidates is not None:
+            values["_candidates"] = len(self._candidates)
+        return values
 
     def __setstate__(self, values: dict[str, Any]) -> None:
         self.__dict__.update(values)

@@ -51,10 +51,18 @@ NATURAL_EVOLUTION = 8
 
 _LOW = np.uint64(0xFFFFFFFF)
 _SHIFT32 = np.uint64(32)
-_ONE_32, _TWO_32, _ODD_32, _FLIP_32 = (np.uint32(word) for word in (1, 2, 1 << 30, 1 << 31))
-_ONE_64, _TWO_64, _ODD_64, _FLIP_64 = (np.uint64(word) for word in (1, 2, 1 << 62, 1 << 63))
-_MULTIPLIER0, _MULTIPLIER1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
-_WEYL0, _WEYL1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
+_ONE_32 = np.uint32(1)
+_TWO_32 = np.uint32(2)
+_ODD_32 = np.uint32(1 << 30)
+_FLIP_32 = np.uint32(1 << 31)
+_ONE_64 = np.uint64(1)
+_TWO_64 = np.uint64(2)
+_ODD_64 = np.uint64(1 << 62)
+_FLIP_64 = np.uint64(1 << 63)
+_MULTIPLIER0 = np.uint64(0xD2511F53)
+_MULTIPLIER1 = np.uint64(0xCD9E8D57)
+_WEYL0 = np.uint64(0x9E3779B9)
+_WEYL1 = np.uint64(0xBB67AE85)
 
 
 class Constants(NamedTuple):
@@ -81,10 +89,17 @@ def _constants(
     real: type[np.float32] | type[np.float64], step_bits: int, quadrant_bits: int, terms: int
 ) -> Constants:
     integer = np.dtype(f"i{real().itemsize}").type
+    log = []
+    sine = []
+    cosine = []
+    for k in reversed(range(terms)):
+        log.append(real(2.0 / (2 * k + 1)))
+        sine.append(real((-1.0) ** k / math.factorial(2 * k + 1)))
+        cosine.append(real((-1.0) ** k / math.factorial(2 * k)))
     return Constants(
-        log=tuple(real(2.0 / (2 * k + 1)) for k in reversed(range(terms))),
-        sine=tuple(real((-1.0) ** k / math.factorial(2 * k + 1)) for k in reversed(range(terms))),
-        cosine=tuple(real((-1.0) ** k / math.factorial(2 * k)) for k in reversed(range(terms))),
+        log=tuple(log),
+        sine=tuple(sine),
+        cosine=tuple(cosine),
         step=real(2.0**-step_bits),
         radian=real(math.pi * 2.0 ** -(quadrant_bits + 1)),
         log2=real(math.log(2.0)),
@@ -109,9 +124,7 @@ def key(seed: SeedLike, name: str = "seed") -> int:
     if isinstance(seed, np.random.RandomState):
         return int(seed.randint(2**64, dtype=np.uint64))
     if isinstance(seed, list | tuple) or (isinstance(seed, np.ndarray) and seed.ndim):
-        seed = np.random.SeedSequence(
-            [checks.integer(f"{name}[{i}]", part, at_least=0) for i, part in enumerate(seed)]
-        )
+        seed = _sequence(seed, name)
     if isinstance(seed, np.random.SeedSequence):
         return int(seed.generate_state(1, np.uint64)[0])
     if seed is None:
@@ -120,6 +133,13 @@ def key(seed: SeedLike, name: str = "seed") -> int:
         forms = "an integer, a generator of numpy.random, a SeedSequence or a sequence of integers"
         raise TypeError(f"{checks.as_given(name)} must be {forms}, got {checks.shown(seed)}")
     return checks.integer(name, seed, at_least=0, at_most=2**64 - 1)
+
+
+def _sequence(parts: Sequence[int] | Array, name: str) -> np.random.SeedSequence:
+    checked = []
+    for i, part in enumerate(parts):
+        checked.append(checks.integer(f"{name}[{i}]", part, at_least=0))
+    return np.random.SeedSequence(checked)
 
 
 def child(seed: int, consumer: int, *number: int) -> np.random.SeedSequence:
@@ -135,9 +155,13 @@ def child(seed: int, consumer: int, *number: int) -> np.random.SeedSequence:
 def _round(
     x0: np.uint64, x1: np.uint64, x2: np.uint64, x3: np.uint64, y0: np.uint64, y1: np.uint64
 ) -> _Round:
-    p0, p1 = _MULTIPLIER0 * x0, _MULTIPLIER1 * x2
-    x0, x1, x2, x3 = (p1 >> _SHIFT32) ^ x1 ^ y0, p1 & _LOW, (p0 >> _SHIFT32) ^ x3 ^ y1, p0 & _LOW
-    return x0, x1, x2, x3, (y0 + _WEYL0) & _LOW, (y1 + _WEYL1) & _LOW
+    p0 = _MULTIPLIER0 * x0
+    p1 = _MULTIPLIER1 * x2
+    x0 = (p1 >> _SHIFT32) ^ x1 ^ y0
+    x2 = (p0 >> _SHIFT32) ^ x3 ^ y1
+    y0 = (y0 + _WEYL0) & _LOW
+    y1 = (y1 + _WEYL1) & _LOW
+    return x0, p1 & _LOW, x2, p0 & _LOW, y0, y1
 
 
 @kernel(inline=True)
@@ -166,15 +190,27 @@ def philox(
     return x0, x1, x2, x3
 
 
+@kernel(inline=True)
+def _halves(number: int | np.uint64) -> tuple[np.uint64, np.uint64]:
+    """Return the lower and the upper 32 bits."""
+    whole = np.uint64(number)
+    return whole & _LOW, whole >> _SHIFT32
+
+
+@kernel(inline=True)
+def _place(purpose: int, generation: int, row: int) -> tuple[np.uint64, np.uint64]:
+    """Return the last two words of a counter."""
+    kind = np.uint64(purpose) << np.uint64(24)
+    return np.uint64(row) | kind, np.uint64(generation) & _LOW
+
+
 @kernel()
 def words(seed: int | np.uint64, purpose: int, generation: int, row: int, block: int) -> _Block:
     """Return the four 32-bit words at one place of one stream."""
-    s, at = np.uint64(seed), np.uint64(block)
-    place, when = (
-        np.uint64(row) | (np.uint64(purpose) << np.uint64(24)),
-        np.uint64(generation) & _LOW,
-    )
-    return philox(at & _LOW, at >> _SHIFT32, place, when, s & _LOW, s >> _SHIFT32)
+    low, high = _halves(block)
+    place, when = _place(purpose, generation, row)
+    k0, k1 = _halves(seed)
+    return philox(low, high, place, when, k0, k1)
 
 
 @kernel(inline=True)
@@ -199,17 +235,16 @@ def words_run(
     seed: np.uint64, purpose: int, generation: int, row: int, first: np.uint64, lanes: Words
 ) -> None:
     """Fill `lanes` (4, L) with the words of the blocks first, ..., first + L - 1."""
-    w0, w1, w2, w3 = lanes[0], lanes[1], lanes[2], lanes[3]
-    s, at = np.uint64(seed), np.uint64(first)
-    place, when = (
-        np.uint64(row) | (np.uint64(purpose) << np.uint64(24)),
-        np.uint64(generation) & _LOW,
-    )
-    k0, k1 = s & _LOW, s >> _SHIFT32
+    w0 = lanes[0]
+    w1 = lanes[1]
+    w2 = lanes[2]
+    w3 = lanes[3]
+    place, when = _place(purpose, generation, row)
+    k0, k1 = _halves(seed)
     for i in range(w0.size):
-        block = at + np.uint64(i)
+        low, high = _halves(np.uint64(first) + np.uint64(i))
         # not by way of `philox`: one call deeper, the compiler no longer vectorizes this loop
-        x0, x1, x2, x3, y0, y1 = _five_rounds(block & _LOW, block >> _SHIFT32, place, when, k0, k1)
+        x0, x1, x2, x3, y0, y1 = _five_rounds(low, high, place, when, k0, k1)
         w0[i], w1[i], w2[i], w3[i], _, _ = _five_rounds(x0, x1, x2, x3, y0, y1)
 
 
@@ -256,7 +291,9 @@ def _polar(
     """
     minus_log = -log(u)
     r = math.sqrt(max(minus_log + minus_log, a.zero))
-    sine, cosine = x * _horner(x * x, a.sine), _horner(x * x, a.cosine)
+    square = x * x
+    sine = x * _horner(square, a.sine)
+    cosine = _horner(square, a.cosine)
     c, d = (-sine, cosine) if odd else (cosine, sine)
     return (-r * c, -r * d) if flip else (r * c, r * d)
 
@@ -268,10 +305,12 @@ def single_pair(radius: np.uint32, angle: np.uint32) -> tuple[np.floating, np.fl
     """
     u = np.float32(np.int32(radius >> _ONE_32)) * _SINGLE.step + _SINGLE.step
     # at most an eighth of a circle from the nearest axis: all bits but two, as a signed number
-    twice, fourfold = angle << _ONE_32, angle << _TWO_32
+    twice = angle << _ONE_32
+    fourfold = angle << _TWO_32
     x = np.float32(np.uint32(fourfold).view(np.int32) >> np.int32(2)) * _SINGLE.radian
     # the number of that axis is the first two bits, plus the third, which rounds them
-    odd, flip = (angle ^ twice) & _ODD_32 != 0, (angle ^ (twice & fourfold)) & _FLIP_32 != 0
+    odd = (angle ^ twice) & _ODD_32 != 0
+    flip = (angle ^ (twice & fourfold)) & _FLIP_32 != 0
     return _polar(u, x, odd, flip, _SINGLE)
 
 
@@ -282,9 +321,11 @@ def double_pair(radius: np.uint64, angle: np.uint64) -> tuple[np.floating, np.fl
     """
     u = np.float64(np.int64(radius >> np.uint64(11))) * _DOUBLE.step + _DOUBLE.step
     angle &= ~np.uint64(1023)
-    twice, fourfold = angle << _ONE_64, angle << _TWO_64
+    twice = angle << _ONE_64
+    fourfold = angle << _TWO_64
     x = np.float64(np.uint64(fourfold).view(np.int64) >> np.int64(12)) * _DOUBLE.radian
-    odd, flip = (angle ^ twice) & _ODD_64 != 0, (angle ^ (twice & fourfold)) & _FLIP_64 != 0
+    odd = (angle ^ twice) & _ODD_64 != 0
+    flip = (angle ^ (twice & fourfold)) & _FLIP_64 != 0
     return _polar(u, x, odd, flip, _DOUBLE)
 
 
@@ -308,7 +349,9 @@ def tile_words(
     seed: np.uint64, purpose: int, generation: int, row: int, tile: int, lanes: Words
 ) -> None:
     """Fill `lanes` (4, blocks) with the words of one row and tile."""
-    words_run(seed, purpose, generation, row, np.uint64(tile) * np.uint64(lanes.shape[1]), lanes)
+    blocks = lanes.shape[1]
+    first = np.uint64(tile) * np.uint64(blocks)
+    words_run(seed, purpose, generation, row, first, lanes)
 
 
 @kernel()
@@ -332,19 +375,23 @@ def normal_tile(
 def _single_normals(w: Words, z: Floats) -> None:
     blocks = w.shape[1]
     for pair in range(0, 4, 2):
-        radius, angle = w[pair], w[pair + 1]
-        first, second = (
-            z[pair * blocks : (pair + 1) * blocks],
-            z[(pair + 1) * blocks : (pair + 2) * blocks],
-        )
+        radius = w[pair]
+        angle = w[pair + 1]
+        first = z[pair * blocks : (pair + 1) * blocks]
+        second = z[(pair + 1) * blocks : (pair + 2) * blocks]
         for i in range(blocks):
             first[i], second[i] = single_pair(radius[i], angle[i])
 
 
 @kernel()
 def _double_normals(w: Words, z: Floats) -> None:
-    blocks, (w0, w1, w2, w3) = w.shape[1], (w[0], w[1], w[2], w[3])
-    first, second = z[:blocks], z[blocks:]
+    blocks = w.shape[1]
+    w0 = w[0]
+    w1 = w[1]
+    w2 = w[2]
+    w3 = w[3]
+    first = z[:blocks]
+    second = z[blocks:]
     for i in range(blocks):
         first[i], second[i] = normal_pair(w0[i], w1[i], w2[i], w3[i])
 
@@ -388,16 +435,18 @@ def uniform_tile(
     """Draw the TILE numbers of one row and tile, uniform in [0, 1), into ``s.numbers``; laid out as
     `normal_tile`.
     """
-    tile_words(seed, purpose, generation, row, tile, s.lanes)
-    blocks = s.lanes.shape[1]
+    w = s.lanes
+    z = s.numbers
+    tile_words(seed, purpose, generation, row, tile, w)
+    blocks = w.shape[1]
     if blocks * 4 == TILE:
         for word in range(4):
             for i in range(blocks):
-                s.numbers[word * blocks + i] = uniform24(s.lanes[word, i])
+                z[word * blocks + i] = uniform24(w[word, i])
     else:
         for i in range(blocks):
-            s.numbers[i] = uniform64(s.lanes[0, i], s.lanes[1, i])
-            s.numbers[blocks + i] = uniform64(s.lanes[2, i], s.lanes[3, i])
+            z[i] = uniform64(w[0, i], w[1, i])
+            z[blocks + i] = uniform64(w[2, i], w[3, i])
 
 
 @kernel()

@@ -15,8 +15,11 @@ from leamvd.optimizers.random_streams import TILE
 
 LIMITS = ("first", "clip", "reflect")  # what search limits do to a new individual (item R15)
 PERTURBATIONS = ("entry", "column", "off", "added")  # what the perturbation is (item R17)
-_FIRST, _REFLECT = LIMITS.index("first"), LIMITS.index("reflect")
-_COLUMN, _OFF, _ADDED = (PERTURBATIONS.index(name) for name in PERTURBATIONS[1:])
+_FIRST = LIMITS.index("first")
+_REFLECT = LIMITS.index("reflect")
+_COLUMN = PERTURBATIONS.index("column")
+_OFF = PERTURBATIONS.index("off")
+_ADDED = PERTURBATIONS.index("added")
 # counter blocks drawn at a time for the perturbation: two hits each, some 20 are needed for a tile
 _RUN = 16
 
@@ -62,9 +65,8 @@ class Perturbation(NamedTuple):
 @kernel()
 def perturbation() -> Perturbation:
     """Return the working memory of `perturb`."""
-    return Perturbation(
-        np.empty((4, _RUN), np.uint32), np.empty((2, _RUN), np.int64), np.empty((2, _RUN))
-    )
+    words: Words = np.empty((4, _RUN), np.uint32)
+    return Perturbation(words, np.empty((2, _RUN), np.int64), np.empty((2, _RUN)))
 
 
 @kernel()
@@ -76,12 +78,10 @@ def _draw_hits(place: Place, row: int, block: np.uint64, p: Perturbation) -> Non
         place.seed, random_streams.PERTURBATION, place.generation, row, block, p.words
     )
     for half in range(2):
-        word, factor, gap, u = (
-            p.words[2 * half],
-            p.words[2 * half + 1],
-            p.gaps[half],
-            p.factors[half],
-        )
+        word = p.words[2 * half]
+        factor = p.words[2 * half + 1]
+        gap = p.gaps[half]
+        u = p.factors[half]
         for i in range(word.size):
             log_u = random_streams.log((np.float64(word[i]) + 1.0) * 2.0**-32)
             gap[i] = np.int64(log_u / place.log_unperturbed)
@@ -95,17 +95,21 @@ def perturb(x: Floats, place: Place, row: int, tile: int, p: Perturbation, step:
 
     Or add `step`, of each column or one for all, times U(-0.5, 0.5).
     """
-    column, block = -1, np.uint64(tile) * np.uint64(TILE)
+    column = -1
+    block = np.uint64(tile) * np.uint64(TILE)
     while True:
         _draw_hits(place, row, block, p)
         for i in range(2 * _RUN):
-            column += 1 + p.gaps[i % 2, i // 2]
+            half = i % 2
+            at = i // 2
+            column += 1 + p.gaps[half, at]
             if column >= x.size:
                 return
+            factor = p.factors[half, at]
             if place.perturbation == _ADDED:
-                x[column] += step[min(column, step.size - 1)] * (p.factors[i % 2, i // 2] - 1)
+                x[column] += step[min(column, step.size - 1)] * (factor - 1)
             else:
-                x[column] *= p.factors[i % 2, i // 2]
+                x[column] *= factor
         block += np.uint64(_RUN)
 
 
@@ -120,7 +124,9 @@ def limited(x: Any, low: Any, high: Any, limits: int) -> Any:
             y = end + (end - x)
         elif width > 0:
             far = math.fabs(x - low) % (2 * width)
-            y = low + (2 * width - far if far > width else far)
+            if far > width:
+                far = 2 * width - far
+            y = low + far
     return min(max(y, low), high)
 
 
@@ -141,19 +147,28 @@ def between(low: Any, high: Any, u: Any) -> Any:
     return max(low, min(low * (1 - u) + high * u, high))
 
 
+@kernel()
+def _normals(place: Place, row: int, tile: int, s: random_streams.Scratch) -> None:
+    random_streams.normal_tile(place.seed, random_streams.NORMAL, place.generation, row, tile, s)
+
+
 @kernel(parallel=CHUNK)
 def uniform(X: Floats, low: Floats, high: Floats, place: Place) -> None:
     """Draw initialization (A): X_ri = low_i + (high_i - low_i) u, u ~ U(0, 1)."""
     n = X.shape[1]
     for c in prange((n + TILE - 1) // TILE):
-        s, start, stop = random_streams.scratch(X), c * TILE, min(n, (c + 1) * TILE)
+        s = random_streams.scratch(X)
+        start = c * TILE
+        stop = min(n, start + TILE)
         for r in range(X.shape[0]):
             x = X[r, start:stop]
             random_streams.uniform_tile(
                 place.seed, random_streams.UNIFORM, place.generation, r, c, s
             )
+            a = low[start:stop]
+            b = high[start:stop]
             for i in range(x.size):
-                x[i] = between(low[start + i], high[start + i], s.numbers[i])
+                x[i] = between(a[i], b[i], s.numbers[i])
 
 
 @kernel(parallel=CHUNK)
@@ -163,13 +178,18 @@ def normal(
     """Draw initialization (B): X_ri = center_i + sigma0 z, z ~ N(0, 1)."""
     n = X.shape[1]
     for c in prange((n + TILE - 1) // TILE):
-        s, start, stop = random_streams.scratch(X), c * TILE, min(n, (c + 1) * TILE)
+        s = random_streams.scratch(X)
+        start = c * TILE
+        stop = min(n, start + TILE)
         for r in range(X.shape[0]):
             x = X[r, start:stop]
-            random_streams.normal_tile(place.seed, random_streams.NORMAL, place.generation, r, c, s)
+            _normals(place, r, c, s)
+            middle = center[start:stop]
             for i in range(x.size):
-                x[i] = center[start + i] + sigma0 * s.numbers[i]
-            limit(x, low[start:stop], high[start:stop], place.limits)
+                x[i] = middle[i] + sigma0 * s.numbers[i]
+            a = low[start:stop]
+            b = high[start:stop]
+            limit(x, a, b, place.limits)
 
 
 def initialize(
@@ -193,18 +213,112 @@ def descent_columns(
     out: Floats,
 ) -> None:
     """Write C_ani of the columns start, start + 1, ... to `out`: of P and of C_ani(t - 1) there."""
-    stop, best, old = (
-        start + out.size,
-        X[order[0], start : start + out.size],
-        path.dtype.type(1 - RATE),
-    )
+    stop = start + out.size
+    best = X[order[0], start:stop]
+    old = path.dtype.type(1 - RATE)
     ir, row_weights, path_weight, fresh = combination
+    path_share = fresh * path_weight
     for i in range(out.size):
-        out[i] = old * descent[i] + fresh * path_weight * path[i]
+        out[i] = old * descent[i] + path_share * path[i]
     for j in range(ir.size):
-        x, weight = X[order[ir[j]], start:stop], fresh * row_weights[j]
+        x = X[order[ir[j]], start:stop]
+        weight = fresh * row_weights[j]
         for i in range(out.size):
             out[i] += weight * (best[i] - x[i])
+
+
+class Work(NamedTuple):
+    """Working memory for one tile of a population; each thread makes its own with `_work`."""
+
+    scratch: random_streams.Scratch
+    hits: Perturbation
+    center: Floats  # (TILE,), as the next two
+    path: Floats  # P
+    descent: Floats  # C_ani
+    elite: Floats  # (elites, TILE)
+
+
+@kernel()
+def _work(X: Floats, n_new: int) -> Work:
+    dtype = X.dtype
+    center = np.empty(TILE, dtype)
+    path = np.empty(TILE, dtype)
+    descent = np.empty(TILE, dtype)
+    elite = np.empty((len(X) - n_new, TILE), dtype)
+    return Work(random_streams.scratch(X), perturbation(), center, path, descent, elite)
+
+
+@kernel()
+def _update(
+    X: Floats,
+    order: Integers,
+    vectors: Vectors,
+    combination: Combination,
+    shift: Shift,
+    start: int,
+    stop: int,
+    work: Work,
+) -> None:
+    """Bring P, C_ani and x_best of the columns start..stop up to date, and leave in `work` what new
+    rows need.
+    """
+    P = work.path[: stop - start]
+    C = work.descent[: stop - start]
+    best = X[order[0], start:stop]
+    previous = vectors.previous[start:stop]
+    path = vectors.path[start:stop]
+    descent = vectors.descent[start:stop]
+    path_columns(best, previous, path, P)
+    descent_columns(X, order, combination, P, descent, start, C)
+    path[:] = P
+    descent[:] = C
+    previous[:] = best
+    mean = vectors.mean[start:stop]
+    for i in range(mean.size):
+        work.center[i] = mean[i] + shift.path * P[i]
+
+
+@kernel()
+def _move_elites(X: Floats, order: Integers, start: int, stop: int, elite: Floats) -> None:
+    """Move the columns start..stop of the elites to the front, in their order."""
+    width = stop - start
+    for k in range(len(elite)):
+        if order[k] != k:
+            elite[k, :width] = X[order[k], start:stop]
+    for k in range(len(elite)):
+        if order[k] != k:
+            X[k, start:stop] = elite[k, :width]
+
+
+@kernel()
+def _draw_rows(
+    X: Floats,
+    sigma: Floats,
+    shift: Shift,
+    low: Floats,
+    high: Floats,
+    unit: Floats,
+    place: Place,
+    start: int,
+    work: Work,
+) -> None:
+    """Write the new rows' columns of the tile that begins at `start`; the vectors are of these
+    columns.
+    """
+    size = len(X)
+    n_elite = size - shift.descent.size
+    tile = start // TILE
+    z = work.scratch.numbers
+    for row in range(n_elite, size):
+        x = X[row, start : start + sigma.size]
+        step = shift.descent[row - n_elite]
+        _normals(place, row, tile, work.scratch)
+        for i in range(x.size):
+            x[i] = z[i] * sigma[i] + (work.center[i] + step * work.descent[i])
+        if place.perturbation != _OFF:
+            drawn_row = size if place.perturbation == _COLUMN else row
+            perturb(x, place, drawn_row, tile, work.hits, unit)
+        limit(x, low, high, place.limits)
 
 
 @kernel(parallel=CHUNK)
@@ -228,56 +342,18 @@ def regenerate(
     their order, and `order` at 0, 1, 2, ...; `drawn` (1,) then holds the generation: no
     interruption comes between.
     """
-    n, size = X.shape[1], X.shape[0]
-    n_new = shift.descent.size
-    n_elite = size - n_new
+    size, n = X.shape
     for c in prange((n + CHUNK - 1) // CHUNK):
-        s = random_streams.scratch(X)
-        hits = perturbation()
-        center, P, C = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
-        elite = np.empty((n_elite, TILE), X.dtype)
+        work = _work(X, shift.descent.size)
         for start in range(c * CHUNK, min(n, (c + 1) * CHUNK), TILE):
-            stop, tile = min(n, start + TILE), start // TILE
-            width = stop - start
-            best, mean, sigma = (
-                X[order[0], start:stop],
-                vectors.mean[start:stop],
-                vectors.std[start:stop],
-            )
-            path, descent = vectors.path[start:stop], vectors.descent[start:stop]
-            previous, unit = (
-                vectors.previous[start:stop],
-                added if added.size == 1 else added[start:stop],
-            )
-            path_columns(best, previous, path, P[:width])
-            descent_columns(X, order, combination, P[:width], descent, start, C[:width])
-            path[:], descent[:] = P[:width], C[:width]
-            for i in range(width):
-                P[i], C[i], previous[i] = path[i], descent[i], best[i]
-                center[i] = mean[i] + shift.path * P[i]
-            for k in range(n_elite):
-                if order[k] != k:
-                    elite[k, :width] = X[order[k], start:stop]
-            for k in range(n_elite):
-                if order[k] != k:
-                    X[k, start:stop] = elite[k, :width]
-            for r in range(n_new):
-                x, step = X[n_elite + r, start:stop], shift.descent[r]
-                random_streams.normal_tile(
-                    place.seed, random_streams.NORMAL, place.generation, n_elite + r, tile, s
-                )
-                for i in range(width):
-                    x[i] = s.numbers[i] * sigma[i] + (center[i] + step * C[i])
-                if place.perturbation != _OFF:
-                    perturb(
-                        x,
-                        place,
-                        size if place.perturbation == _COLUMN else n_elite + r,
-                        tile,
-                        hits,
-                        unit,
-                    )
-                limit(x, low[start:stop], high[start:stop], place.limits)
+            stop = min(n, start + TILE)
+            sigma = vectors.std[start:stop]
+            unit = added if added.size == 1 else added[start:stop]
+            a = low[start:stop]
+            b = high[start:stop]
+            _update(X, order, vectors, combination, shift, start, stop, work)
+            _move_elites(X, order, start, stop, work.elite)
+            _draw_rows(X, sigma, shift, a, b, unit, place, start, work)
     for k in range(size):
         order[k] = k
     drawn[0] = place.generation

@@ -79,8 +79,10 @@ def mean_and_std(population: ArrayLike, weights: ArrayLike) -> tuple[Floats, Flo
     given = np.asarray(population)
     X = checks.array("population", given, shape=(None, None), dtype=checks.precision(given))
     G = checks.array("weights", weights, shape=(len(X),), dtype=X.dtype)
-    mean, std = np.empty(X.shape[1], X.dtype), np.empty(X.shape[1], X.dtype)
-    mean_std_columns(X, np.arange(len(X)), G, 0, X.shape[1], mean, std)
+    n = X.shape[1]
+    mean = np.empty(n, X.dtype)
+    std = np.empty(n, X.dtype)
+    mean_std_columns(X, np.arange(len(X)), G, 0, n, mean, std)
     return mean, std
 
 
@@ -95,11 +97,14 @@ def mean_std_columns(
     sigma[:] = 0
     for k in range(order.size):
         x = X[order[k], start:stop]
+        weight = G[k]
         for i in range(mu.size):
-            mu[i] += G[k] * x[i]
+            mu[i] += weight * x[i]
     for k in range(order.size):
         x = X[order[k], start:stop]
+        weight = G[k]
         for i in range(mu.size):
-            sigma[i] += G[k] * (x[i] - mu[i]) * (x[i] - mu[i])
+            d = x[i] - mu[i]
+            sigma[i] += weight * d * d
     for i in range(sigma.size):
         sigma[i] = np.sqrt(sigma[i])

@@ -114,7 +114,8 @@ class CRFMNES(Optimizer):
         # learning rates: of sigma while the distribution stagnates and converges, and of v and D
         self._eta_stagnant = math.tanh((0.024 * m + 0.7 * n + 20) / (n + 12))
         self._eta_converging = 2 * math.tanh((0.025 * m + 0.75 * n + 10) / (n + 4))
-        self._eta_b = math.tanh((min(0.02 * m, 3 * math.log(n)) + 5) / (0.23 * n + 25))
+        points = min(0.02 * m, 3 * math.log(n))
+        self._eta_b = math.tanh((points + 5) / (0.23 * n + 25))
 
     def _sample(self) -> Floats:
         half = self._rng.standard_normal((self.population_size // 2, self.n_var))
@@ -132,7 +133,8 @@ class CRFMNES(Optimizer):
         length = float(np.linalg.norm(self._v))
         unit = self._v / length
         y = (X - self._mean) / (self._sigma * self._d)
-        z = y + (1 / math.sqrt(1 + length**2) - 1) * np.outer(y @ unit, unit)
+        shrinkage = 1 / math.sqrt(1 + length**2) - 1
+        z = y + shrinkage * np.outer(y @ unit, unit)
 
         # the path of the mean says how the search is going
         utilities = self._weights - 1 / m
@@ -187,9 +189,11 @@ def natural_gradients(Y: Array, length: float, unit: Array) -> tuple[Array, Arra
     crossed = squared * (t @ unit)[:, None] * unit_squared
     s = s - alpha / gamma * ((2 + squared) * t * unit - crossed)
     scaled = inverse * unit_squared
-    correction = b / (1 + b * float(unit_squared @ scaled)) * (s @ scaled)[:, None] * scaled
+    weight = b / (1 + b * float(unit_squared @ scaled))
+    correction = weight * (s @ scaled)[:, None] * scaled
     s = inverse * s - correction
-    t = t - alpha * ((2 + squared) * s * unit - (s @ unit_squared)[:, None] * unit)
+    crossed = (s @ unit_squared)[:, None] * unit
+    t = t - alpha * ((2 + squared) * s * unit - crossed)
     return s, t
 
 

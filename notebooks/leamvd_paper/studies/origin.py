@@ -30,22 +30,26 @@ from .words import named
 
 # ---- settings
 
-SIGMA0, EVALUATIONS = 0.3, 100  # the second for each variable
+SIGMA0 = 0.3
+EVALUATIONS = 100  # for each variable
 PLACES = (0.0, 0.1, 1.0, 10.0, 100.0)  # of the optimum, in every coordinate
-FACTOR, ABOUT_X0, OFF, ADDED = "factor", "factor about x0", "none", "added"
-ABOUT_MEAN, SPARSE, DENSE = "factor about the mean", "added, constant", "normal, constant"
+FACTOR = "factor"
+ABOUT_X0 = "factor about x0"
+ABOUT_MEAN = "factor about the mean"
+SPARSE = "added, constant"
+DENSE = "normal, constant"
+ADDED = "added"
+OFF = "none"
 SIZES = (0.3, 1.0, 3.0)  # of constant noise, in units of the factor's at x0
-NOISES = {  # by their names: the kind, and its size
-    **{kind: (kind, 1.0) for kind in (FACTOR, ABOUT_X0, ABOUT_MEAN)},
-    **{f"{kind}, {k:g}": (kind, k) for kind in (SPARSE, DENSE) for k in SIZES},
-    **{kind: (kind, 1.0) for kind in (ADDED, OFF)},
-}
-PRINTED, UNBIASED, BEFORE, CENTER = (
-    "as printed",
-    "unbiased",
-    "about the mean before",
-    "about the center",
-)
+NOISES = {kind: (kind, 1.0) for kind in (FACTOR, ABOUT_X0, ABOUT_MEAN)}  # by their names
+for kind, times in product((SPARSE, DENSE), SIZES):
+    NOISES[f"{kind}, {times:g}"] = (kind, times)
+for kind in (ADDED, OFF):
+    NOISES[kind] = (kind, 1.0)
+PRINTED = "as printed"
+UNBIASED = "unbiased"
+BEFORE = "about the mean before"
+CENTER = "about the center"
 SPREADS = (PRINTED, UNBIASED, BEFORE, CENTER)
 DEFAULT = "lea-mvd"
 SMALL = "lea-mvd:population_size=8+reset=off"
@@ -55,19 +59,16 @@ SEEDS = tuple(range(10))
 RBM_1 = Images(dataset="mnist", side=28, n_images=10_000)
 
 SETTINGS = {
-    **{
-        "functions": ("sphere", "rotated ellipsoid", "rastrigin"),
-        "sizes": (10, 100),
-        "methods": METHODS,
-    },
-    **{
-        "places": PLACES,
-        "seeds": SEEDS,
-        "evaluations": EVALUATIONS,
-        "sigma0": SIGMA0,
-        "noises": tuple(NOISES),
-    },
-    **{"spreads": SPREADS, "images": RBM_1},
+    "functions": ("sphere", "rotated ellipsoid", "rastrigin"),
+    "sizes": (10, 100),
+    "methods": METHODS,
+    "places": PLACES,
+    "seeds": SEEDS,
+    "evaluations": EVALUATIONS,
+    "sigma0": SIGMA0,
+    "noises": tuple(NOISES),
+    "spreads": SPREADS,
+    "images": RBM_1,
 }
 
 
@@ -101,7 +102,9 @@ def search(
     """
     start, objective = centered(function, n_var, seed)
     optimum = -scale * start if noise == ABOUT_X0 else np.full(n_var, c)
-    x0, parsed, budget = optimum + scale * start, Method.parse(method), EVALUATIONS * n_var
+    x0 = optimum + scale * start
+    parsed = Method.parse(method)
+    budget = EVALUATIONS * n_var
     given: dict[str, Any] = {"sigma0": SIGMA0 * scale, "n_gen": budget, "seed": seed}
     varied = {"noise": noise, "spread": spread, "n_elite": n_elite, "sigma_min": 0}
     if parsed.trainer == BASELINE:
@@ -131,10 +134,14 @@ class Varied(LEAMVD):
         reading: Reading,
         **given: Any,
     ) -> None:
-        (self.noise, times), self.spread = NOISES[noise], spread
+        self.noise, times = NOISES[noise]
+        self.spread = spread
         self.size = times * size
-        added = self.noise in (SPARSE, ADDED)
-        last = "added" if added else "off" if self.noise in (DENSE, OFF) else "entry"
+        last = "entry"
+        if self.noise in (SPARSE, ADDED):
+            last = "added"
+        elif self.noise in (DENSE, OFF):
+            last = "off"
         super().__init__(x0, reading=dataclasses.replace(reading, perturbation=last), **given)
 
     def _regenerate(self, place: Place) -> None:
@@ -142,15 +149,12 @@ class Varied(LEAMVD):
         if self.noise == ABOUT_MEAN:
             self._vectors.mean[:] = 0  # factors act about zero
         super()._regenerate(place)
+        new = self._X[self.n_elite :]
         if self.noise == ABOUT_MEAN:
-            self._X[self.n_elite :] += mean
+            new += mean
         elif self.noise == DENSE:
-            z = np.random.default_rng([self.seed, self.generation]).standard_normal(
-                self._X[self.n_elite :].shape
-            )
-            self._X[self.n_elite :] += (
-                self.size * math.sqrt(self.reading.perturbation_share / 12) * z
-            )
+            z = np.random.default_rng([self.seed, self.generation]).standard_normal(new.shape)
+            new += self.size * math.sqrt(self.reading.perturbation_share / 12) * z
         step = abs(self._descent_mean) if self.reading.descent != "off" else 0.0
         v = self._beta2 * self._vectors.path + (1 - self._beta2) * step * self._vectors.descent
         self._point = mean + self._beta1 * v if self.spread == CENTER else mean
@@ -180,40 +184,33 @@ def about_start(images: Images, n_hidden: int, sigma0: float, seed: int) -> Resu
         dtype="float32",
         reading=EXPERIMENT,
     )
-    after = [opt.best_fun for _ in generations(opt, lambda X: objective(x0 + X))]
-    best = [float(objective(x0[None])[0]), *after]
-    return Result(pd.DataFrame({"iteration": range(len(best)), "mean_field": best}))
+    best = [opt.best_fun for _ in generations(opt, lambda X: objective(x0 + X))]
+    best.insert(0, float(objective(x0[None])[0]))
+    return Result(pd.DataFrame({"mean_field": best}).rename_axis("iteration").reset_index())
 
 
 def _places() -> Plan:
     """Return the plan of the searches by the place of their optimum."""
-    where = [(FACTOR, c, 1.0) for c in PLACES]
-    where += [(noise, c, 1.0) for noise in (OFF, ADDED, ABOUT_X0) for c in (1.0, 64.0)]
-    where += [(noise, 10.0, 10.0) for noise in (FACTOR, OFF, ADDED, ABOUT_X0)]
-    cells = list(product(SETTINGS["functions"], SETTINGS["sizes"], METHODS, where))
-    cells += [
-        (f, n, BASELINE, (OFF, 1.0, 1.0))
-        for f, n in product(SETTINGS["functions"], SETTINGS["sizes"])
-    ]
-    labels = [(f, n, m, *at, seed) for (f, n, m, at), seed in product(cells, SEEDS)]
-    large = product((DEFAULT, FORMER), (1.0, 3.0, 10.0), SEEDS[:5])
-    labels += [("sphere", 1_000, method, FACTOR, c, 1.0, seed) for method, c, seed in large]
-    names = ["function", "n_var", "method", "noise", "c", "scale", "seed"]
-    given = {"spread": PRINTED, "n_elite": 4}
-    return {
-        "runs": (
-            names,
-            {
-                label: delayed(search)(**dict(zip(names, label, strict=True)), **given)
-                for label in labels
-            },
-        )
-    }
+    where = list(product((FACTOR,), PLACES, (1.0,)))
+    where += product((OFF, ADDED, ABOUT_X0), (1.0, 64.0), (1.0,))
+    where += product((FACTOR, OFF, ADDED, ABOUT_X0), (10.0,), (10.0,))
+    problems = list(product(SETTINGS["functions"], SETTINGS["sizes"]))
+    cells = list(product(problems, METHODS, where))
+    cells += product(problems, (BASELINE,), ((OFF, 1.0, 1.0),))
+    far = product((FACTOR,), (1.0, 3.0, 10.0), (1.0,))
+    large = product((("sphere", 1_000),), (DEFAULT, FORMER), far)
+    calls = {}
+    for (problem, method, at), seed in [*product(cells, SEEDS), *product(large, SEEDS[:5])]:
+        noise, c, scale = at
+        label = (*problem, method, *at, seed)
+        calls[label] = delayed(search)(*problem, c, scale, method, noise, seed, PRINTED, 4)
+    return {"runs": (["function", "n_var", "method", "noise", "c", "scale", "seed"], calls)}
 
 
 def _parts() -> Plan:
     """Return the plan of the searches by their parts."""
-    calls, off = {}, {"both": "lea-mvd:reset=off", "none": "lea-mvd:reset=off+path=off+descent=off"}
+    calls = {}
+    off = {"both": "lea-mvd:reset=off", "none": "lea-mvd:reset=off+path=off+descent=off"}
     cells = product(SETTINGS["functions"][:2], (1.0, 10.0), NOISES, SPREADS, (4, 1), off, SEEDS)
     for function, c, noise, spread, n_elite, both, seed in cells:
         label = function, c, noise, spread, n_elite, both, seed
@@ -224,7 +221,9 @@ def _parts() -> Plan:
 
 
 def _layers() -> Plan:
-    calls = {(1, seed): delayed(about_start)(RBM_1.known(), 500, 0.01, seed) for seed in (0, 1, 2)}
+    calls = {}
+    for seed in range(3):
+        calls[1, seed] = delayed(about_start)(RBM_1.known(), 500, 0.01, seed)
     return {"runs": (["layer", "seed"], calls)}
 
 
@@ -291,9 +290,8 @@ def plot_places(places: pd.DataFrame, function: str, n_var: int) -> Figure:
 
     What does not depend on the place by construction was measured at two, and is drawn through.
     """
-    rows = places[
-        (places["function"] == function) & (places["n_var"] == n_var) & (places["scale"] == 1)
-    ]
+    here = (places["function"] == function) & (places["n_var"] == n_var)
+    rows = places[here & (places["scale"] == 1)]
     figure, axes = panels(1, 2, height=3.6, sharey=True)
     baseline = medians(rows[rows["method"].str.startswith(BASELINE)], ["noise"]).iloc[0]
     for ax, method in zip(axes[0], (DEFAULT, SMALL), strict=True):
