@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-Array = np.ndarray
+from leamvd._support.compile import Array
 
 
 def lea_mvd(
