@@ -7,6 +7,7 @@ import subprocess
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as metadata_version
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,13 @@ def test_equal_calls_have_equal_keys_whatever_their_settings_are_built_of() -> N
     for nested in ([same[0]], {"a": (same[0],)}, Settings((same[0],))):
         with pytest.raises(ValueError, match="a call must be an argument"):
             delayed(number)(nested)
+
+
+def test_functions_of_one_name_in_two_modules_have_different_keys() -> None:
+    twin = FunctionType(number.__code__, globals(), number.__name__, number.__defaults__)
+    assert delayed(twin)(3).key == delayed(number)(3).key
+    twin.__module__ = "elsewhere"
+    assert delayed(twin)(3).key != delayed(number)(3).key
 
 
 @dataclasses.dataclass(frozen=True)
