@@ -325,6 +325,13 @@ def test_what_is_recorded_is_read_as_it_was_written_or_not_at_all(
         results.read_recorded("one")
 
 
+@pytest.mark.parametrize("value", [0, 0.0, False, "", (), 3], ids=repr)
+def test_what_is_recorded_takes_no_change_but_none(value: Any) -> None:
+    results.refuse({"n_gen": None, "weight_decay": None})
+    with pytest.raises(ValueError, match="weight_decay"):
+        results.refuse({"n_gen": None, "weight_decay": value})
+
+
 NEVER_NULL = {"n_gen", "layers", "seeds", "n_images", "learning_rate", "methods"}
 
 FOLDERS = sorted(path.name for path in results.ARCHIVE.iterdir() if path.is_dir())
