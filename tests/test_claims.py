@@ -473,6 +473,10 @@ def test_each_family_has_the_level_of_its_own_tests(monkeypatch) -> None:
     parts = [part("x", p=0.4, **unknown), part("y", p=0.3, **unknown)]
     found = judged(monkeypatch, parts, [part(runs=5), part("y")])
     assert found["met"].tolist() == ["no", "undecided", "too few runs", "no"]
+    # of equal p one is judged at 2.5 %, the other one at 5 %
+    equal = [part("x", p=0.4, **unknown), part("y", p=0.4, **unknown)]
+    found = judged(monkeypatch, equal, [part(p=0.0)])
+    assert found["met"].tolist() == ["undecided", "no", "yes"]
 
 
 def test_what_parts_come_to() -> None:

@@ -6,13 +6,14 @@ from unittest.mock import Mock
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.lines import Line2D
 from scipy.special import logsumexp
 from sklearn.datasets import load_digits
 from sklearn.neural_network import MLPClassifier
 
 from leamvd.networks.dbn import layer_seed
 from leamvd.networks.rbm import RBMParameters
-from leamvd_paper.studies import classification, layers, statistics
+from leamvd_paper.studies import classification, layers, plots, statistics
 from leamvd_paper.studies.classification import GLOROT, PROFILES, Settings, fine_tune, random_stack
 from leamvd_paper.studies.layers import Images, rbms
 from leamvd_paper.studies.results import Result
@@ -190,6 +191,21 @@ def test_other_test_images_widen_an_interval() -> None:
         assert ratios.loc[study, ["effect", "low", "high"]].tolist() == pytest.approx(
             [1, np.exp(-half), np.exp(half)]
         )
+
+
+@pytest.mark.parametrize("draw", [classification.plot_errors, classification.plot_probes])
+def test_no_two_methods_look_alike_in_a_figure(draw) -> None:
+    methods = ["cd", "lea-mvd", "random-0.01", "random-0.1", "random-glorot"]
+    rows = product(("mnist-7x7", "mnist-28x28"), methods, (1, 2))
+    table = pd.DataFrame(rows, columns=["study", "method", "epoch"])
+    table = table.assign(layer=table["epoch"], mean=2.0, low=1.0, high=3.0)
+    figure = draw(table)
+    for ax in figure.axes:
+        handles, labels = ax.get_legend_handles_labels()
+        lines = [drawn if isinstance(drawn, Line2D) else drawn.lines[0] for drawn in handles]
+        looks = {(line.get_color(), line.get_linestyle()) for line in lines}
+        assert len(looks) == len(labels) == len(methods)
+    plots.plt.close(figure)
 
 
 @pytest.mark.parametrize(

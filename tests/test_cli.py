@@ -92,16 +92,14 @@ def test_sections_and_their_parameters_are_listed() -> None:
     ).output == shown.replace("\xd7", "?")
 
 
-def test_what_a_recorded_run_took_are_the_hours_of_all_seeds_and_layers(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("column", ["inputs", "layer", "method", "seed", "study"])
+def test_what_a_recorded_run_took_are_the_hours_of_all_that_was_run(
+    column: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runs = pd.DataFrame(
-        {"layer": [1, 1, 2, 2], "seed": 0, "method": "cd", "seconds": [600.0, 3600.0, 1.0, 1800.0]}
-    )
-    monkeypatch.setattr(
-        results, "read_recorded", lambda name: pd.concat([runs, runs.assign(seed=1)])
-    )
-    assert {hours for _, hours in cli._hours(*sections.load(["mnist-7x7"]))} == {3.0}
+    run = pd.DataFrame({"layer": 1, "seed": 0, "method": "cd", "seconds": [600.0, 3600.0]})
+    runs = pd.concat([run.assign(**{column: value}) for value in (1, 2)])
+    monkeypatch.setattr(results, "read_recorded", lambda name: runs)
+    assert {hours for _, hours in cli._hours(*sections.load(["mnist-7x7"]))} == {2.0}
 
 
 @pytest.mark.parametrize(

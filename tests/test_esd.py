@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from leamvd.optimizers.selection import fractional_tournament
-from leamvd_paper.studies import esd
+from leamvd_paper.studies import esd, plots
 from leamvd_paper.studies.esd import BINARY, DOUBLE, FOUR
 
 
@@ -82,6 +82,19 @@ def test_selection_pressure_of_large_populations() -> None:
     assert table.loc[FOUR, "expected rank"] == pytest.approx(5_000 / 5, rel=1e-3)
     equal = esd.pressure(esd.weights([7], [0.0])).set_index("method").loc["exponent 0"]
     assert equal[["expected rank", "effective size"]].tolist() == pytest.approx([4, 7])
+
+
+def test_levels_of_tournaments_stand_beside_the_curves_of_large_populations() -> None:
+    """Binary tournaments weigh ranks by 2 (1 - x), tournaments of four by 4 (1 - x)^3."""
+    figure = esd.plot_pressure(esd.pressure(esd.weights([12, 3_000], [0.0, 1.0, 3.0])))
+    known = {BINARY: (1 / 3, 3 / 4), FOUR: (1 / 5, 7 / 16), DOUBLE: (1 / 5, 7 / 16)}
+    curve = "$\\lambda$ = 3000"
+    for at, ax in enumerate(figure.axes):
+        lines = {line.get_label(): np.asarray(line.get_ydata()) for line in ax.lines}
+        for name, heights in known.items():
+            assert lines[name] == pytest.approx(heights[at], rel=2e-3)
+        assert lines[curve][1:] == pytest.approx([known[BINARY][at], known[FOUR][at]], rel=2e-3)
+    plots.plt.close(figure)
 
 
 def test_normal_models_by_loops() -> None:

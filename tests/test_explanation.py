@@ -100,6 +100,22 @@ def test_predictions_need_no_search(folder) -> None:
         assert {own["reading"].n_gen for own in used if own["trainer"] == "cd"} == {1}
 
 
+def test_starts_on_shared_inputs_stand_on_what_their_searches_stand_on() -> None:
+    changes = SMALL | {"inputs": ("own", "shared")}
+    planned = explanation.plan(explanation.PROFILES["quick"].changed(**changes))
+    columns, searches = planned["runs"]
+    method = columns.index("method")
+    below = {}
+    for label, call in searches.items():
+        if "shared" in label and 2 in label[: columns.index("inputs")]:
+            below[label[:method] + label[method + 1 :]] = call.arguments["below"].key
+    assert below
+    for name in ("pairs", "gradient_steps", "rises"):
+        starts = planned[name][1]
+        found = {label: starts[label].arguments["start"].arguments["below"].key for label in below}
+        assert found == below, name
+
+
 def test_predictions_have_the_settings_of_their_searches() -> None:
     methods = ("lea-mvd:sigma0=0.01+reset=off", "lea-mvd:perturbation=added")
     study = explanation.PROFILES["quick"].changed(**SMALL | {"methods": methods})

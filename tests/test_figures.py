@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.colors import same_color, to_hex
@@ -53,6 +54,26 @@ def test_a_band_is_the_interval_in_the_color_of_its_line() -> None:
         assert area.get_facecolor()[0, 3] < 0.5, "what lies below is seen"
         corners = {tuple(corner) for corner in area.get_paths()[0].vertices - shift}
         assert corners == {(1, 2), (2, 4), (1, 7), (2, 9)}
+
+
+@pytest.mark.parametrize(
+    ("signed", "known"),
+    [(False, {0: "#ffffff", 255: "#000000"}), (True, {0: "#053061", 255: "#67001f"})],
+)
+def test_a_gray_level_has_one_color_whatever_is_beside_it(
+    signed: bool, known: dict[int, str]
+) -> None:
+    rng = np.random.default_rng(0)
+    rows = {}
+    for most in (20, 128, 255):
+        rows[f"up to {most}"] = rng.integers(0, most, (3, 7, 7))
+    figure = plots.gray_images(rows, signed=signed)
+    plots.plt.close(figure)
+    shown = [image for ax in figure.axes for image in ax.images]
+    assert len(shown) == len(rows)
+    for level in (0, 20, 100, 255):
+        (color,) = {to_hex(image.to_rgba(np.array([[level]], float))[0, 0]) for image in shown}
+        assert color == known.get(level, color)
 
 
 def test_no_two_methods_have_one_color_but_the_start_and_contrastive_divergence() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from bs4 import BeautifulSoup, NavigableString, Tag
 from py_mini_racer import MiniRacer
@@ -110,6 +111,26 @@ def test_digits_are_those_of_the_recorded_pictures_in_16_levels() -> None:
             shown = row[:, 29 * i : 29 * i + 28].astype(int)
             assert np.abs(shown - digit).max() <= MADE["STEP"] / 2
             assert not (shown % MADE["STEP"]).any()
+
+
+def test_digits_of_the_static_figure_stand_at_their_names() -> None:
+    marked = {}
+    for size, side in MADE["SIZES"].items():
+        # each row has the gray level of its number
+        n_rows = 2 + len(DATA[size]["start"]["batches"])
+        grays = np.repeat(MADE["STEP"] * np.arange(n_rows)[:, None], 10 * side**2, axis=1)
+        marked[size] = DATA[size] | {"digits": MADE["picture"](grays)}
+    figure = MADE["figure"](pd.Series(marked))
+    names = [label.get_text() for label in figure.axes[-2].get_yticklabels()]
+    assert len(names) == 5
+    for size, ax in zip(marked, figure.axes[-2:], strict=True):
+        batches = marked[size]["start"]["batches"]
+        expected = {"original": 0, "CD": 1}
+        expected |= {f"{k}, no search": 2 + i for i, k in enumerate(batches)}
+        (shown,) = ax.images
+        parts = np.split(np.asarray(shown.get_array()), len(names))
+        assert [part.max() / MADE["STEP"] for part in parts] == [expected[name] for name in names]
+    plots.plt.close(figure)
 
 
 # ---- what a reader sees, drawn by the script in a page without a browser

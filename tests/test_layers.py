@@ -280,6 +280,10 @@ def test_ratios_are_of_pairs_where_seeds_are_shared_and_per_image() -> None:
     apart = b.assign(seed=b["seed"] + 7)
     (row,) = layers.ratios(a, apart).query("measure == 'mean_field'").to_dict("records")
     assert (row["paired"], row["ratio"]) == (0, pytest.approx(32 ** (1 / 3) / 2))
+    one = b.assign(seed=b["seed"] + 2)
+    (row,) = layers.ratios(a, one).query("measure == 'mean_field'").to_dict("records")
+    assert (row["paired"], row["ratio"]) == (1, pytest.approx(32 ** (1 / 3) / 2))
+    assert 0 < row["low"] < row["ratio"] < row["high"]
     assert layers.ratios(a, b.assign(method="random")).empty
 
 

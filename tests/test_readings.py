@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import same_color
 
 import leamvd
+from figures import faces_drawn
 from leamvd.networks.dbn import Training
 from leamvd.optimizers.reading import Reading
 from leamvd_paper.data.functions import problem
-from leamvd_paper.studies import readings
+from leamvd_paper.studies import plots, readings
 from leamvd_paper.studies.benchmarks import Function
 from leamvd_paper.studies.readings import ALTERNATIVES, PROFILES, Settings
 from leamvd_paper.studies.study_methods import Method
@@ -156,6 +158,34 @@ def test_effects_are_geometric_means_of_pairs_and_counted_by_what_they_show() ->
     beside = readings.against_cd(outcomes)
     assert beside["method"].iloc[0] == "lea-mvd:path=off"
     assert beside["ratio"].iloc[0] == pytest.approx(1 / 8)
+
+
+def test_markers_of_effects_say_what_is_significant_and_what_is_the_same() -> None:
+    base = tuple(2.0**seed for seed in range(10))
+    scattered = tuple(x * (1.3 if i % 2 else 1 / 1.2) for i, x in enumerate(base))
+    outcomes = made(
+        ("RBM 1", "lea-mvd", base),
+        ("RBM 1", "lea-mvd:ties=newest", base),
+        ("RBM 1", "lea-mvd:shift=printed", tuple(3 * x for x in base)),
+        ("RBM 1", "lea-mvd:path=off", tuple(x / 2 for x in base)),
+        ("RBM 1", "lea-mvd:descent=off", scattered),
+    )
+    table = readings.effects(outcomes)
+    figure = readings.plot_effects(table)
+    (ax,) = figure.axes
+    filled = {}
+    for places, face in faces_drawn(ax).items():
+        filled |= dict.fromkeys(places[::2], face)
+    apart = table[~table["same"]]
+    assert filled == dict(zip(apart["ratio"], apart["different"], strict=True))
+    assert {*filled.values()} == {True, False}
+    crosses = [line.get_xdata().tolist() for line in ax.lines if line.get_marker() == "x"]
+    assert [1.0] in crosses
+    looks = {line.get_label(): line for line in ax.lines}
+    for name, face in (("significant", True), ("not significant", False)):
+        line = looks[name]
+        assert same_color(line.get_markerfacecolor(), line.get_color()) == face
+    plots.plt.close(figure)
 
 
 def test_sensitivity_is_of_settings_that_both_have_whatever_their_generations() -> None:

@@ -7,6 +7,7 @@ import subprocess
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as metadata_version
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,13 @@ def test_equal_calls_have_equal_keys_whatever_their_settings_are_built_of() -> N
     for nested in ([same[0]], {"a": (same[0],)}, Settings((same[0],))):
         with pytest.raises(ValueError, match="a call must be an argument"):
             delayed(number)(nested)
+
+
+def test_functions_of_one_name_in_two_modules_have_different_keys() -> None:
+    twin = FunctionType(number.__code__, globals(), number.__name__, number.__defaults__)
+    assert delayed(twin)(3).key == delayed(number)(3).key
+    twin.__module__ = "elsewhere"
+    assert delayed(twin)(3).key != delayed(number)(3).key
 
 
 @dataclasses.dataclass(frozen=True)
@@ -315,6 +323,13 @@ def test_what_is_recorded_is_read_as_it_was_written_or_not_at_all(
     path.write_bytes(path.read_bytes()[:-1] + b"?")
     with pytest.raises(ValueError, match="is not what was recorded"):
         results.read_recorded("one")
+
+
+@pytest.mark.parametrize("value", [0, 0.0, False, "", (), 3], ids=repr)
+def test_what_is_recorded_takes_no_change_but_none(value: Any) -> None:
+    results.refuse({"n_gen": None, "weight_decay": None})
+    with pytest.raises(ValueError, match="weight_decay"):
+        results.refuse({"n_gen": None, "weight_decay": value})
 
 
 NEVER_NULL = {"n_gen", "layers", "seeds", "n_images", "learning_rate", "methods"}

@@ -90,6 +90,24 @@ def test_cells_that_are_not_searched_have_contrastive_divergence_and_the_start_a
     assert shipped.query("method == 'cd'").equals(runs.query("method == 'cd'"))
 
 
+@pytest.mark.parametrize("profile", settings_map.PROFILES)
+@pytest.mark.parametrize(
+    "changes",
+    [{"protocols": ("0.01/0.01",), "batches": (7,)}, {"protocols": ("guide",)}, {"batches": (7,)}],
+    ids=str,
+)
+def test_every_cell_that_is_asked_for_is_searched(profile: str, changes: dict[str, Any]) -> None:
+    for name, (columns, calls) in settings_map.planned(profile, **changes).items():
+        labels = pd.DataFrame([*calls], columns=columns)
+        cells = labels[labels["batches"] > 0]
+        methods = cells.groupby(["protocol", "batches"])["method"].unique()
+        assert len(methods), name
+        for (protocol, batches), found in methods.items():
+            assert {protocol} <= {*changes.get("protocols", [protocol])}
+            assert {batches} <= {*changes.get("batches", [batches])}
+            assert {START, "lea-mvd", "lea-mvd:printed"} <= {*found}, name
+
+
 # ---- answers
 
 # errors of RBM 1, 2 and 3, at the start and at the end; own and shared inputs have the same

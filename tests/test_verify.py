@@ -222,6 +222,20 @@ def test_a_processor_is_the_same_where_it_computed_everything(
     assert verify.differences({"processor": processor, "versions": None}) == changed
 
 
+@pytest.mark.parametrize("name", [*results.PACKAGES, results.TORCH])
+def test_another_version_than_the_one_that_is_recorded_is_named(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "ARCHIVE", tmp_path)
+    monkeypatch.setattr(results, "code", lambda: "")
+    monkeypatch.setattr(results, "version", lambda package: "1")
+    results.write_recorded("one", {}, [], "0123456789ab")
+    known = results.provenance("one")
+    assert verify.differences(known) == []
+    monkeypatch.setattr(results, "version", lambda package: "2" if package == name else "1")
+    assert verify.differences(known) == [f"{name} was 1 and is 2"]
+
+
 def test_every_recorded_folder_but_two_is_computed_by_a_section() -> None:
     names = {path.name for path in results.ARCHIVE.iterdir() if path.is_dir()}
     assert names == {*verify.all_recorded(), "linear_cost", "verdicts"}
