@@ -97,7 +97,8 @@ def test_cells_that_are_not_searched_have_contrastive_divergence_and_the_start_a
     ids=str,
 )
 def test_every_cell_that_is_asked_for_is_searched(profile: str, changes: dict[str, Any]) -> None:
-    for name, (columns, calls) in settings_map.planned(profile, **changes).items():
+    both = settings_map.PROFILES[profile].changed(**changes)
+    for name, (columns, calls) in settings_map.plan_of_both(both).items():
         labels = pd.DataFrame([*calls], columns=columns)
         cells = labels[labels["batches"] > 0]
         methods = cells.groupby(["protocol", "batches"])["method"].unique()
