@@ -23,7 +23,7 @@ from leamvd import minimize
 from leamvd.networks.dbn import fine_tune
 from leamvd.optimizers.reading import Reading
 from leamvd_paper.data.mnist import N_TRAIN
-from leamvd_paper.studies import architectures, benchmarks, error_measures, readings, settings_tried
+from leamvd_paper.studies import architectures, benchmarks, error_measures, readings
 from leamvd_paper.studies.stacks import PAPER
 
 ROOT = Path(__file__).parent.parent
@@ -49,9 +49,7 @@ _AUTO = (
 )
 _MOMENTUM = inspect.signature(fine_tune).parameters["momentum"].default
 _DRAWN = _SIZE - _RUNS.n_elite
-_FEW, _TRIED = (
-    f"{images.n_images:,}" for images in (error_measures.FEWER.images, settings_tried.PAPER.images)
-)
+_FEW = f"{error_measures.FEWER.images.n_images:,}"
 KNOWN = {
     *(
         f"{_SIZE} candidates",
@@ -70,8 +68,6 @@ KNOWN = {
         f"{N_TRAIN:,} images",
         f"same as {N_TRAIN:,}",
         f"{_FEW} images",
-        f"{_TRIED} images",
-        f"{_TRIED} other images",
     ),
     *(
         f"{readings.PAPER.images.n_images:,} images",
