@@ -308,16 +308,18 @@ def _draw_rows(
     size = len(X)
     n_elite = size - shift.descent.size
     tile = start // TILE
-    z = work.scratch.numbers
+    # once a tile: each look into `work` counts references
+    s, hits, center, _, C, _ = work
+    z = s.numbers
     for row in range(n_elite, size):
         x = X[row, start : start + sigma.size]
         step = shift.descent[row - n_elite]
-        _normals(place, row, tile, work.scratch)
+        _normals(place, row, tile, s)
         for i in range(x.size):
-            x[i] = z[i] * sigma[i] + (work.center[i] + step * work.descent[i])
+            x[i] = z[i] * sigma[i] + (center[i] + step * C[i])
         if place.perturbation != _OFF:
             drawn_row = size if place.perturbation == _COLUMN else row
-            perturb(x, place, drawn_row, tile, work.hits, unit)
+            perturb(x, place, drawn_row, tile, hits, unit)
         limit(x, low, high, place.limits)
 
 

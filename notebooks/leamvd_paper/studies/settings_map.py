@@ -147,6 +147,7 @@ class Map:
     updates: int = 30_000
     first_updates: int = 3_000  # with the first momentum: five of these epochs
     n_rows: int = 10  # of the last fifth of contrastive divergence, by which C10 is judged
+    dtype: str = Training.dtype
 
     def changed(
         self,
@@ -174,7 +175,7 @@ class Map:
 
     def on_disk(self) -> Self:
         """Return the same, where this machine has the images."""
-        self.images.load(Training.dtype)
+        self.images.load(self.dtype)
         return self
 
     def study(self, protocol: str, batches: int) -> Study:
@@ -200,7 +201,8 @@ class Map:
             iterations=tuple(ends),
         )
         settings = dataclasses.replace(settings, momentum_epochs=momentum_epochs)
-        return study.changed(**vars(settings), x0="batch", x0_batches=batches, n_gen=epochs)
+        start = {"x0": "batch", "x0_batches": batches}
+        return study.changed(**vars(settings), **start, n_gen=epochs, dtype=self.dtype)
 
 
 # whose cells were recorded first, without the others
@@ -232,6 +234,7 @@ QUICK = Map(
     searched=QUICK_CELLS,
     updates=600,
     first_updates=60,
+    dtype="float64",  # nearly the same on any processor
 )
 QUICK_LARGE = dataclasses.replace(
     QUICK, images=Images(side=28, n_images=100), layers=(20, 20, 40), methods=LARGE.methods
