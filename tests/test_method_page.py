@@ -14,8 +14,8 @@ import pytest
 import leamvd
 import reference
 from leamvd._support.compile import Array
-from leamvd.optimizers.in_numpy import lea_mvd
 from leamvd_paper.data import functions
+from leamvd_paper.studies.in_numpy import lea_mvd
 
 METHOD = (Path(__file__).parents[1] / "book" / "method.md").read_text(encoding="utf-8")
 

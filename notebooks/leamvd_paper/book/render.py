@@ -18,6 +18,7 @@ from typing import Any
 import leamvd_paper
 from leamvd._support import checks
 from leamvd_paper.book.sections import latest, read_section
+from leamvd_paper.studies import in_numpy
 
 
 def render(results: Path | None = None, output: Path = Path("_build/book")) -> Path:
@@ -87,9 +88,7 @@ def _notebooks(sources: Path, results: Path | None) -> list[Path]:
 def _build(sources: Path, notebooks: list[Path], work: Path) -> Path:
     """Stage the pages and build them in a folder of their own; return where the book is in it."""
     stage = work / "stage"
-    shutil.copytree(sources / "book", stage / "book")
-    for path in (sources / "_config.yml", sources / "_toc.yml"):
-        shutil.copy(path, stage)
+    _stage_pages(sources, stage)
     for path in notebooks:
         figures = path.parent / "figures"
         if path.parent == sources / "notebooks":
@@ -125,6 +124,16 @@ def _build(sources: Path, notebooks: list[Path], work: Path) -> Path:
     for path in notebooks:  # which a reader downloads from its page, for Jupyter
         shutil.copy(path, built / "_sources" / "notebooks")
     return built
+
+
+def _stage_pages(sources: Path, stage: Path) -> None:
+    """Copy the pages, what they are built by, and the code that one of them shows."""
+    shutil.copytree(sources / "book", stage / "book")
+    for path in (sources / "_config.yml", sources / "_toc.yml"):
+        shutil.copy(path, stage)
+    code = stage / "notebooks" / "leamvd_paper" / "studies"
+    code.mkdir(parents=True)
+    shutil.copy(in_numpy.__file__, code)
 
 
 def _stage(notebook: Path, figures: Path, stage: Path) -> None:
