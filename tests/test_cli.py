@@ -92,7 +92,9 @@ def test_sections_and_their_parameters_are_listed() -> None:
     ).output == shown.replace("\xd7", "?")
 
 
-@pytest.mark.parametrize("column", ["inputs", "layer", "method", "seed", "study"])
+@pytest.mark.parametrize(
+    "column", ["inputs", "layer", "method", "seed", "study", "protocol", "batches"]
+)
 def test_what_a_recorded_run_took_are_the_hours_of_all_that_was_run(
     column: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -93,6 +93,9 @@ def _values(section: Section, profile: str) -> list[Any]:
     return values
 
 
+_OF_RUNS = ("inputs", "layer", "method", "seed", "study", "protocol", "batches")
+
+
 def _hours(section: Section) -> Iterator[tuple[str, float]]:
     """Yield the hours behind each recorded table whose rows have the seconds that a run has taken
     so far.
@@ -106,8 +109,8 @@ def _hours(section: Section) -> Iterator[tuple[str, float]]:
                 continue
             rows = read_recorded(name)
             if "seconds" in rows:
-                by = {"inputs", "layer", "method", "seed", "study"} & {*rows}
-                yield name, rows.groupby([*by])["seconds"].max().sum() / 3600
+                by = [label for label in _OF_RUNS if label in rows]
+                yield name, rows.groupby(by)["seconds"].max().sum() / 3600
 
 
 class _Folder(click.Path):
@@ -205,10 +208,7 @@ def reproduce(
     if dataset is not None:
         given.append(f"dataset={dataset}")
     planned = sections.requested(sections.load(names), [*given, *settings])
-    # a bad value is refused before the first of several runs begins
-    for section, sets in planned:
-        for values in sets:
-            sections.check(section, values)
+    sections.check_all(planned)
     try:
         with _computing(jobs, scheduler) as n_jobs:
             for section, sets in planned:

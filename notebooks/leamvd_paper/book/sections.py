@@ -318,6 +318,26 @@ def compute(
     return by_module, summary
 
 
+def check_all(planned: Sequence[tuple[Section, list[Values]]]) -> None:
+    """Refuse a bad value before the first of several runs begins, and a profile before images are
+    read.
+    """
+    for section, sets in planned:
+        for values in sets:
+            _check_profile(section, values.get("profile", "recorded"))
+    for section, sets in planned:
+        for values in sets:
+            check(section, values)
+
+
+def _check_profile(section: Section, profile: str) -> None:
+    try:
+        if profile != "recorded":
+            results.profile(profile, section.profiles())
+    except ValueError as error:
+        raise ValueError(f"{section.name}: {error}") from error
+
+
 def check(section: Section, values: Values) -> None:
     """Refuse values that the plans of the section's modules refuse.
 

@@ -245,8 +245,8 @@ QUICK_LARGE = dataclasses.replace(
 class Both:
     """A map for each size of images."""
 
-    small: Map
     large: Map
+    small: Map  # whose fields are those that `leamvd list` shows
 
     def changed(self, layers: Sequence[int] | None = None, **changes: Any) -> Self:
         """Return both changed, see `Map.changed`; the layers are those of the smaller images."""
@@ -260,7 +260,7 @@ class Both:
         return self
 
 
-PROFILES = {"quick": Both(QUICK, QUICK_LARGE), "paper": Both(OWN_INPUTS, LARGE)}
+PROFILES = {"quick": Both(QUICK_LARGE, QUICK), "paper": Both(LARGE, OWN_INPUTS)}
 
 
 class Tables(NamedTuple):
