@@ -18,7 +18,6 @@ from typing import Any
 import leamvd_paper
 from leamvd._support import checks
 from leamvd_paper.book.sections import latest, read_section
-from leamvd_paper.studies import in_numpy
 
 
 def render(results: Path | None = None, output: Path = Path("_build/book")) -> Path:
@@ -131,9 +130,9 @@ def _stage_pages(sources: Path, stage: Path) -> None:
     shutil.copytree(sources / "book", stage / "book")
     for path in (sources / "_config.yml", sources / "_toc.yml"):
         shutil.copy(path, stage)
-    code = stage / "notebooks" / "leamvd_paper" / "studies"
-    code.mkdir(parents=True)
-    shutil.copy(in_numpy.__file__, code)
+    code = Path("notebooks", "leamvd_paper", "studies")
+    (stage / code).mkdir(parents=True)
+    shutil.copy(sources / code / "in_numpy.py", stage / code)
 
 
 def _stage(notebook: Path, figures: Path, stage: Path) -> None:
