@@ -341,7 +341,7 @@ def _check_profile(section: Section, profile: str) -> None:
 def check(section: Section, values: Values) -> None:
     """Refuse values that the plans of the section's modules refuse.
 
-    Where there is no plan, an unknown profile is refused, and other values are when it is computed.
+    Where there is no plan they are refused when it is computed; of profiles see `check_all`.
     """
     given = section.complete(values)
     try:
@@ -352,8 +352,6 @@ def check(section: Section, values: Values) -> None:
                 # which reads what ships
                 asked = module.tables if recorded else planned
                 _called(asked, given)
-            elif not recorded:
-                results.profile(given["profile"], module.PROFILES)
     except (MemoryError, ValueError) as error:
         raise ValueError(f"{section.name}: {error}") from error
 
