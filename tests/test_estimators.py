@@ -310,15 +310,20 @@ def test_features_have_names() -> None:
     assert DBN((4, 1), n_iter=1).fit(V).get_feature_names_out().tolist() == ["dbn0"]
 
 
+def _finished(text: str, count: int) -> set[str]:
+    """Return the names of the bars that came to their end, which a slow machine draws twice."""
+    return set(re.findall(rf"(\S+): 100%\S* {count}/{count} ", text))
+
+
 def test_progress_is_shown_where_it_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     RBM(2, n_iter=3).fit(V)
     assert capsys.readouterr().err == ""
     RBM(2, n_iter=3, verbose=1).fit(V)
-    assert re.findall(r"(\S+): 100%\S* 3/3 ", capsys.readouterr().err) == ["CD"]
+    assert _finished(capsys.readouterr().err, 3) == {"CD"}
     DBN((3, 2), method="random", n_iter=4, verbose=1).fit(V)
-    assert re.findall(r"layer (\d): 100%\S* 5/5 ", capsys.readouterr().err) == ["1", "2"]
+    assert _finished(capsys.readouterr().err, 5) == {"1", "2"}
     DBNClassifier(STACK, n_iter=3, verbose=1).fit(V, Y)
-    assert re.findall(r"(\S+): 100%\S* 3/3 ", capsys.readouterr().err) == ["fine-tuning"]
+    assert _finished(capsys.readouterr().err, 3) == {"fine-tuning"}
 
 
 # ---- one epoch more
