@@ -362,35 +362,6 @@ def test_bad_margins_are_refused(wrong) -> None:
     assert Margins(linear=[0.95, 1.05]) == Margins(), "as a notebook has them"
 
 
-def test_other_methods_are_compared_at_equal_evaluations_and_sizes() -> None:
-    bench = costs(
-        COSTS
-        | {
-            ("pycma separable", "float64"): 1.5,
-            ("other", "float32"): 1.0,
-            ("slow", "float32"): 2.0,
-        }
-    )
-    bench.loc[bench["method"] == "other", [*claims.COSTS.values()]] *= 3
-    bench = pd.concat(
-        [bench, bench[bench["n"] == 10_000].assign(method="pycma full", generation_seconds=1e6)]
-    )
-    errors = dict.fromkeys(
-        (("shared", layer, m) for layer in (1, 2, 3) for m in ("cma-es", "sep-cma-es")),
-        (500, 400, 200),
-    )
-    late = runs(SMALL | errors)
-    late.loc[
-        (late["method"] == "cma-es") & (late["iteration"] == 14), ["evaluations", "mean_field"]
-    ] = (10_000, 1e-9)
-    found = claims.beside_others(whole()._replace(linear_cost=bench, mnist_7x7=late))
-    assert found["time"].tolist()[:3] == pytest.approx([1000, 100, 3])
-    assert found.loc["CMA-ES with a full matrix (pycma)", "error, RBM 2"] == pytest.approx(
-        2, rel=1e-3
-    )
-    assert found.loc["CD", "error, RBM 3"] == pytest.approx(4, rel=1e-3)
-
-
 def test_figures_show_the_effects() -> None:
     rows = evidence()
     *panels, _ = plots.plotted(claims.plot_effects(rows))

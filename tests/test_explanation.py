@@ -2,13 +2,11 @@
 answers.
 """
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 from threadpoolctl import threadpool_limits
 
-from figures import assert_sound
 from leamvd.networks.dbn import layer_seed
 from leamvd.networks.objective import ReconstructionObjective
 from leamvd.optimizers import local_model
@@ -367,9 +365,7 @@ def test_what_is_needed_is_out_of_reach_beyond_the_furthest() -> None:
     both = pd.DataFrame(
         {"study": "a", "layer": 1, "inputs": "own", "sigma0": [0.1, 0.2], "measured": [36.0, 5.0]}
     )
-    row = explanation.times_faster(bound, both).loc["a", 1, "own"]
-    assert row["times"] == pytest.approx(2), "36 % is 20 % twice"
-    assert row["sigma0"] == 0.1
+    assert explanation.times_faster(bound, both) == pytest.approx(2), "36 % is 20 % twice"
 
 
 def test_falls_of_ever_larger_layers_are_those_of_the_best_setting() -> None:
@@ -395,42 +391,3 @@ def test_summary_compares_with_the_recorded_run_of_the_same_settings(found) -> N
     runs = read_recorded("explanation").assign(study="mnist-7x7")
     same = explanation.summary(found._replace(runs=runs), "paper", seeds=(0, 1))
     assert same["ratio"].tolist() == pytest.approx([1] * len(same))
-
-
-def test_gains_are_plotted_alike_on_both_axes_and_what_is_needed_in_the_color_of_its_layer() -> (
-    None
-):
-    falls = {
-        "predicted": [0.1, 3.0, 20.0],
-        "retrodicted": [0.2, 2.0, 30.0],
-        "measured": [0.0, 4.0, 25.0],
-    }
-    both = pd.DataFrame(falls).assign(study="mnist-7x7", layer=[1, 2, 3], reset=True)
-    both = both.assign(low=both["measured"] * 0.9, high=both["measured"] * 1.1)
-    asked = pd.DataFrame(
-        {"study": "mnist-7x7", "layer": [1, 2, 3], "below": "cd", "needed": [50.0, 60.0, 70.0]}
-    )
-    figure = explanation.plot_gains(both, asked)
-    plt.close(figure)
-    assert_sound(figure)
-    for ax, kind in zip(figure.axes, ("predicted", "retrodicted"), strict=True):
-        assert ax.get_xlim() == ax.get_ylim()
-        assert max(ax.get_xlim()) > 70
-        at = ax.transData.transform([(fall, fall) for fall in (0, 1, np.sqrt(10), 10, 100)])
-        below, *decades = np.diff(at[:, 0])
-        assert decades == pytest.approx([decades[2] / 2, decades[2] / 2, decades[2]]), (
-            "logarithmic from one percent on"
-        )
-        assert below < 1.2 * decades[2], "and linear below"
-        points = {
-            line.get_xydata()[0][0]: line.get_color()
-            for line in ax.lines
-            if line.get_marker() != "None"
-        }
-        assert [*points] == both[kind].tolist()
-        needed = {
-            line.get_ydata()[0]: line.get_color()
-            for line in ax.lines
-            if line.get_transform() != ax.transData
-        }
-        assert needed == dict(zip(asked["needed"], points.values(), strict=True))

@@ -211,15 +211,6 @@ def test_what_is_proportional_to_n_rises_at_45_degrees() -> None:
     plt.close("all")
 
 
-def test_shares_of_a_generation_are_of_all_of_it() -> None:
-    split = pd.DataFrame({"section": ["mnist-7x7"], "layer": [1], "n": [1_549]})
-    for part, seconds in {"optimizer": 1.0, "objective": 3.0}.items():
-        split[[f"{part}_low", f"{part}_seconds", f"{part}_high"]] = seconds
-    (ax,) = linear_cost.plot_split(split).axes
-    assert [text.get_text() for text in ax.texts] == ["25 %"]
-    plt.close("all")
-
-
 def test_markers_of_figures_look_as_captions_say() -> None:
     both = pd.concat([costs(1.0), costs(1.0, factor=3).assign(dtype="float32")])
     said = faces_said("05_linear_cost", "costs-growth")
@@ -233,10 +224,4 @@ def test_markers_of_figures_look_as_captions_say() -> None:
         assert faces_drawn(ax) == {
             tuple(line.ravel()): said[dtype] for dtype, line in lines.items()
         }
-    ends = linear_cost.at_ends(linear_cost.relative(costs(1.0, factor=3)))
-    time_axes, memory_axes = linear_cost.plot_ratios(ends.assign(time=ends["n"])).axes
-    said = faces_said("05_linear_cost", "costs-ratio")
-    drawn = {place[0]: filled for place, filled in faces_drawn(time_axes).items() if place}
-    assert said == {"million variables": drawn[1_000_000], "a thousand": drawn[1_000]}
-    assert [*faces_drawn(memory_axes).values()] == [said["million variables"]]
     plt.close("all")

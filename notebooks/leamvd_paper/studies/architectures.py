@@ -385,8 +385,6 @@ def scores(table: pd.DataFrame) -> pd.Series:
 
 # ---- figures
 
-EDGES = 0.03, 60.0  # of a figure: beyond them lie only searches that are far behind or ahead
-
 
 def _look(method: str) -> dict[str, Any]:
     """Return the look of a method's markers, which are open where it has settings of its own."""
@@ -417,38 +415,4 @@ def plot_networks(table: pd.DataFrame) -> Figure:
     ax.set_xticks(range(len(names)), [name.replace(" ", "\n") for name in names])
     ax.set_ylabel("wrong test images, %")
     legend(figure)
-    return figure
-
-
-@styled
-def plot_judged(table: pd.DataFrame) -> Figure:
-    """Plot what `benchmarks.against` finds: a row for each problem, a marker for each method.
-
-    Left of 1 a method ends below the recommended reading; a triangle at an edge is beyond it.
-    """
-    problems = list(table["problem"].unique())
-    n_methods = table["method"].nunique()
-    figure, ((ax,),) = panels(1, 1, height=1.8 + 0.36 * len(problems))
-    for j in range(0, len(problems), 2):
-        ax.axhspan(j - 0.5, j + 0.5, color="0.95", zorder=0)
-    for i, (method, rows) in enumerate(table.groupby("method", sort=False)):
-        offset = 0.7 * ((i + 0.5) / n_methods - 0.5)
-        rows = rows.assign(place=rows["problem"].map(problems.index) + offset)
-        look = _look(method)
-        inside = rows[rows["ratio"].between(*EDGES)]
-        ax.errorbar(inside["ratio"], inside["place"], xerr=error_bars(inside, "ratio"), **look)
-        look.update(label="", clip_on=False)
-        beyond = {"<": rows["ratio"] < EDGES[0], ">": rows["ratio"] > EDGES[1]}
-        for edge, (look["marker"], outside) in zip(EDGES, beyond.items(), strict=True):
-            for place in rows.loc[outside, "place"]:
-                ax.plot(edge, place, **look)
-    ax.axvline(1, color="k", linewidth=0.8)
-    log_scale(ax, "x")
-    ax.set_yticks(range(len(problems)), problems)
-    ax.set(
-        xlabel="best value over the recommended reading's",
-        xlim=EDGES,
-        ylim=(len(problems) - 0.5, -0.5),
-    )
-    legend(figure, ncols=2)
     return figure

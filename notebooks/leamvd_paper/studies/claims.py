@@ -23,11 +23,11 @@ from matplotlib.figure import Figure
 from leamvd._support import checks
 
 from . import architectures, classification, minima, results
-from .layers import PRINTED, last
-from .linear_cost import COSTS, RECORDED_AS, costs, slopes
+from .layers import PRINTED
+from .linear_cost import COSTS, RECORDED_AS, slopes
 from .plots import GRAY, GREEN, VERMILION, legend, log_scale, panels, styled
 from .results import Table, read_recorded
-from .statistics import Effect, by_ranks, compared, holm, paired, power, unpaired
+from .statistics import Effect, by_ranks, holm, paired, power, unpaired
 from .study_methods import trainer_of
 from .words import named
 
@@ -536,50 +536,6 @@ def _furthest(rows: pd.DataFrame) -> str:
     if np.isfinite(row["low"]):
         number += f" ({row['low']:.3g} to {row['high']:.3g})"
     return f"{row['where']}: " + row["says"].format(number)
-
-
-def beside_others(measured: Tables) -> pd.DataFrame:
-    """Return costs and final errors of other methods over those of LEA-MVD, a row for each method.
-
-    Time and memory are of a generation on one thread, at the largest n at which LEA-MVD was
-    measured in the same dtype too; of the methods that are not pycma's, the fastest. Errors are
-    mean-field errors at 7x7 pixels on shared inputs, after as many evaluations as LEA-MVD has made:
-    geometric means, and how far their 95 % intervals reach at most.
-    """
-    spent = _costs_beside(measured.linear_cost)
-    rows = spent.join(_errors_beside(measured.mnist_7x7), how="outer")
-    pycma = {
-        "sep-cma-es": "separable CMA-ES (pycma)",
-        "cma-es": "CMA-ES with a full matrix (pycma)",
-    }
-    fastest = spent.index.drop([*pycma])[0]
-    rows = rows.loc[[*pycma, fastest, "cd"]]
-    return rows.rename(NAMES | pycma).rename_axis("method")
-
-
-def _costs_beside(optimizers: pd.DataFrame) -> pd.DataFrame:
-    """Return costs over LEA-MVD's at the largest n that both have, the fastest of each method."""
-    table = costs(optimizers.replace(RECORDED_AS))
-    ours = table["method"] == "lea-mvd"
-    both = table[~ours].merge(table[ours], on=["dtype", "n"], suffixes=("", "_own"))
-    both = both.loc[both.groupby("label")["n"].idxmax()]
-    for cost, column in COSTS.items():
-        both[cost] = both[column] / both[f"{column}_own"]
-    return both.sort_values("time").drop_duplicates("method").set_index("method")[["n", *COSTS]]
-
-
-def _errors_beside(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return final errors over LEA-MVD's by layer, after as many evaluations."""
-    shared = runs.query("inputs == 'shared'")
-    spent = shared.query("method == 'lea-mvd'")["evaluations"].max()
-    ends = last(shared[shared["evaluations"] <= spent])
-    pairs = [("sep-cma-es", "lea-mvd"), ("cma-es", "lea-mvd"), ("cd", "lea-mvd")]
-    errors = compared(ends, "mean_field", pairs, by=["layer"])
-    ratio = errors["ratio"]
-    errors["reach"] = 100 * np.fmax(ratio / errors["low"], errors["high"] / ratio) - 100
-    final = errors.pivot(index="method", columns="layer", values="ratio").add_prefix("error, RBM ")
-    final["intervals, ± %"] = errors.groupby("method")["reach"].max()
-    return final
 
 
 # ---- figures

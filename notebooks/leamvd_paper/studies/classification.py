@@ -377,26 +377,6 @@ def plot_probes(table: pd.DataFrame) -> Figure:
     return figure
 
 
-@styled
-def plot_likelihoods(table: pd.DataFrame, independent: pd.Series) -> Figure:
-    """Plot log-likelihoods of the first layers; a line is what `independent`
-    pixels find, by study.
-    """
-    figure, parts = facets(table, "study", 3, margin=0.7)
-    for ax, study, rows in parts:
-        ax.set_title(named(study))
-        for i, (method, point) in enumerate(rows.groupby("method", sort=False)):
-            color = _look(method, table)["color"]
-            ax.errorbar(
-                [i], point["mean"], error_bars(point), color=color, marker="o", markersize=4
-            )
-        ax.axhline(independent[study], color="black", linewidth=0.8)
-        ax.set_xticks(range(len(rows)), [*map(named, rows["method"])], rotation=20, ha="right")
-        ax.set_xlim(-0.5, len(rows) - 0.5)
-    figure.supylabel("log-likelihood of a test image, nats")
-    return figure
-
-
 def _look(method: str, table: pd.DataFrame) -> dict[str, str]:
     """Return color and line style of a method, or of random weights by their place among them."""
     if trainer_of(method) in COLORS:

@@ -25,7 +25,7 @@ from leamvd.optimizers.cma_es import CMAES
 from leamvd.optimizers.lea_mvd import LEAMVD
 
 from . import results
-from .plots import COLORS, error_bars, legend, log_scale, panels, styled
+from .plots import COLORS, legend, panels, styled
 from .results import Plan, Result, Table, delayed, read_recorded
 from .words import named
 
@@ -297,7 +297,7 @@ def at_ends(table: pd.DataFrame) -> pd.DataFrame:
     """
     counts = table.groupby("n")["label"].nunique()
     shared = counts.index[counts > counts.max() / 2]
-    rows = table[table["n"].isin([shared.min(), shared.max()])].sort_values("n", kind="stable")
+    rows = table[table["n"].isin([shared.min(), shared.max()])]
     return rows[rows.groupby("label")["n"].transform("nunique") == rows["n"].nunique()]
 
 
@@ -346,59 +346,4 @@ def plot_growth(optimizers: pd.DataFrame) -> Figure:
         memory.plot(n, peak, "x", color=color, markersize=9, markeredgewidth=2.5)
         memory.annotate("refused", (n, peak), (8, -3), textcoords="offset points", color=color)
     legend(figure, ncols=2)
-    return figure
-
-
-@styled
-def plot_ratios(ends: pd.DataFrame) -> Figure:
-    """Plot `at_ends`: time over NumPy's normal samples, open at the smallest n, and memory over the
-    population.
-    """
-    sizes = sorted(ends["n"].unique(), reverse=True)
-    labels = ends[ends["n"] == sizes[0]].sort_values("time")["label"].tolist()
-    figure, ((time, memory),) = panels(1, 2, height=1.7 + 0.27 * len(labels), sharey=True)
-    for n, style in zip(sizes, ("full", "none"), strict=False):
-        for label, row in ends.query("n == @n").groupby("label"):
-            look = {"fmt": "o", "markersize": 5, "fillstyle": style}
-            look["color"] = COLORS.get(row["method"].item(), "0.6")
-            place = [labels.index(label)]
-            time.errorbar(row["time"], place, xerr=error_bars(row, "time"), **look)
-            if n == sizes[0]:
-                memory.errorbar(row["memory"], place, **look)
-    time.set(xlabel="time /\nNumPy's normal samples", title="time")
-    memory.set(xlabel="memory /\nthe population", title="memory")
-    for ax in (time, memory):
-        ax.axvline(1.0, color="black", linewidth=0.8)
-        ax.margins(x=0.1)
-        log_scale(ax, "x")
-    time.set_yticks(range(len(labels)), [label.replace(" (", "\n(") for label in labels])
-    time.invert_yaxis()
-    for n, style in zip(sizes, ("full", "none"), strict=False):
-        time.plot([], [], "o", color="black", fillstyle=style, label=f"n = {n:,}")
-    legend(figure, ncols=2)
-    return figure
-
-
-@styled
-def plot_split(split: pd.DataFrame) -> Figure:
-    """Plot seconds of a generation, the optimizer's and its objective's, for each layer of the
-    experiments.
-    """
-    figure, ((ax,),) = panels(1, 1, height=1.2 + 0.42 * len(split))
-    own = split["optimizer_seconds"]
-    others = split["objective_seconds"]
-    places = np.arange(len(split))
-    ax.hlines(places, own, others, color="0.8", zorder=1)
-    for name, color in {"optimizer": COLORS["lea-mvd"], "objective": "0.3"}.items():
-        bars = split.rename(columns={f"{name}_{end}": end for end in ("low", "seconds", "high")})
-        lengths = error_bars(bars, "seconds")
-        ax.errorbar(bars["seconds"], places, xerr=lengths, fmt="o", color=color, label=name)
-    right = {"ha": "right", "va": "center", "textcoords": "offset points"}
-    for at, place, share in zip(own, places, 100 * own / (own + others), strict=True):
-        ax.annotate(f"{share:.2g} %", (at, place), (-8, 0), **right)
-    names = split["section"].map(named) + ", RBM " + split["layer"].astype(str)
-    ax.set_yticks(places, names + "\nn = " + split["n"].map("{:,}".format))
-    ax.set(xscale="log", xlabel="seconds of a generation", xmargin=0.25)
-    ax.set_ylim(len(split) - 0.4, -0.6)
-    legend(figure)
     return figure
