@@ -162,9 +162,9 @@ def minimize(
         highest value. Values that differ by more than a millionth of the largest one are asked for
         once more: if they differ again, `fun` has noise, a warning says so, and the search goes on;
         else it is refused. These calls are not counted. Of `args`, numbers, text and arrays count
-        by value, all else by its type. `callback` is called once more for that generation. A search
-        that values of NaN have ended goes on too. One process at a time may use the file, which
-        holds numbers and text, no pickle; the best point is ``np.load(file)["x"]``.
+        by value, all else by its type. `callback` is called once more for that generation. One
+        process at a time may use the file, which holds no pickle; the best point is
+        ``np.load(file)["x"]``.
     checkpoint_every : int, optional
         Store each of so many generations, by default all, and the last one of a search that ends by
         itself: a kill, Ctrl-C or an exception of `fun` loses those since.
@@ -197,11 +197,10 @@ def minimize(
         those that a checkpoint continues. ``success`` says that ``status`` is 0. ``reason`` and
         ``status`` say why the search has ended: it reached its target or converged ("target",
         "sigma_min", "cma": 0); used up a budget ("n_gen", "max_nfev", "max_seconds", "cma_maxiter":
-        1); stood still, which it can do far from any minimum ("max_stagnation", "cma_stuck": 2), or
-        began below `sigma_min`, be it for a small `sigma0` or for small bounds that the first
-        generation is drawn in ("sigma_min_at_start": 2); had a generation without a value ("nan":
-        3); was ended by the callback ("callback": 4) or by Ctrl-C ("interrupted": 5); or goes on,
-        which a callback sees ("running": -1).
+        1); stood still ("max_stagnation", "cma_stuck": 2), or began below `sigma_min`
+        ("sigma_min_at_start": 2); had a generation without a value ("nan": 3); was ended by the
+        callback ("callback": 4) or by Ctrl-C ("interrupted": 5); or goes on, which a callback sees
+        ("running": -1).
 
     Raises
     ------
