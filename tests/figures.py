@@ -6,7 +6,6 @@ After a change that is right: ``make accept``, and git shows what has moved.
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +28,17 @@ MEASURED = "timing-"
 def check_figures(folder: Path, profile: str, file_regression: Any) -> None:
     """Compare each figure that a run has drawn with the accepted one."""
     drawn = [path for path in sorted(folder.glob("*.json")) if not path.name.startswith(MEASURED)]
+    moved = []
     for path in drawn:
-        file_regression.check(
-            path.read_text(encoding="utf-8"),
-            fullpath=ACCEPTED / profile / path.name,
-            check_fn=same_figure,
-        )
+        try:
+            file_regression.check(
+                path.read_text(encoding="utf-8"),
+                fullpath=ACCEPTED / profile / path.name,
+                check_fn=same_figure,
+            )
+        except AssertionError as error:
+            moved.append(str(error))
+    assert not moved, "\n\n".join(moved)
 
 
 def same_figure(obtained: Path, expected: Path) -> None:
@@ -42,21 +46,19 @@ def same_figure(obtained: Path, expected: Path) -> None:
     found, accepted = (
         json.loads(path.read_text(encoding="utf-8")) for path in (obtained, expected)
     )
-    assert list(words(found)) == list(words(accepted))
+    name = expected.stem
+    assert len(found) == len(accepted), f"{len(found)} panels of {name}, not {len(accepted)}"
     for number, (own, other) in enumerate(zip(found, accepted, strict=True), start=1):
+        message = f"panel {number} of {name}"
+        for part in sorted({*own, *other} - {"arrays"}):
+            said, before = own.get(part), other.get(part)
+            assert said == before, f"{message}: {part} are {said}, not {before}"
         for a, b in zip(own["arrays"], other["arrays"], strict=True):
             a, b = np.array(a, dtype=float), np.array(b, dtype=float)
             largest = float(np.nanmax(np.abs(b), initial=0))
-            message = f"panel {number} of {expected.stem}"
             np.testing.assert_allclose(
                 a, b, rtol=1e-6, atol=1e-6 * largest, equal_nan=True, err_msg=message
             )
-
-
-def words(figure: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Return what is written at each panel of a figure."""
-    for panel in figure:
-        yield {name: value for name, value in panel.items() if name != "arrays"}
 
 
 def faces_said(notebook: str, figure: str) -> dict[str, bool]:

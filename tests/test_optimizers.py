@@ -4,6 +4,7 @@ here at once.
 
 import copy
 import functools
+import inspect
 import itertools
 import pickle
 import signal
@@ -37,6 +38,13 @@ every_method = pytest.mark.parametrize("method", METHODS)
 def made(options: dict[str, Any], **others: Any) -> Optimizer:
     given = {"method": "lea-mvd", "x0": X0, "seed": 8, "population_size": 8} | options | others
     return optimizer(given.pop("method"), given.pop("x0"), **given)
+
+
+@pytest.mark.parametrize("create", CLASSES.values(), ids=CLASSES)
+def test_a_constructor_names_its_options(create: Any) -> None:
+    taken = inspect.signature(create).parameters.values()
+    kinds = {option.kind for option in taken}
+    assert inspect.Parameter.VAR_KEYWORD not in kinds, "those behind ** would be dropped"
 
 
 def coarse(X: Any) -> Any:

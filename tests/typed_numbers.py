@@ -22,6 +22,7 @@ from pathlib import Path
 from leamvd import minimize
 from leamvd.networks.dbn import fine_tune
 from leamvd.optimizers.reading import Reading
+from leamvd_paper.book.render import FOLDED
 from leamvd_paper.data.mnist import N_TRAIN
 from leamvd_paper.studies import architectures, benchmarks, error_measures, readings
 from leamvd_paper.studies.stacks import PAPER
@@ -34,12 +35,12 @@ Passage = tuple[str, list[str]]  # a text, and the cells that it may speak of, t
 
 NUMBER = re.compile(r"(?<![\w.,×-])[-−]?\d+(?:,\d{3})*(?:\.\d+)?(?![\w×])")
 NO_NUMBERS = re.compile(
-    r"```.*?```|^:\w+:.*?$|!\[[^\]]*\]|(?<=\])\([^)]*\)|`[^`]*`|\$\$[^$]*\$\$|\$[^$]*\$|^#.*?$|RBM"
+    r"```.*?```|^:\w+:.*?$|!\[[^\]]*\]|(?<=\])\([^)]*\)|`[^`]*`|\$\$[^$]*\$\$|\$[^$]*\$|RBM"
     r" \d(?: and \d\b)?"
     r"|Sections? \d+(?: and \d+)?|\d+×\d+|95 %|eq\. \(\d+\)|arXiv:[\d.]+",
     re.MULTILINE | re.DOTALL,
 )
-"""Code, options, pictures, addresses, formulas, headings and names."""
+"""Code, options, pictures, addresses, formulas and names."""
 
 _RUNS, _SIZE = PAPER.training, PAPER.reading.population_size
 _PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
@@ -135,7 +136,8 @@ def linked(text: str) -> list[str]:
 def passages(page: str) -> list[Passage]:
     """Return the texts of a page.
 
-    That above the first heading speaks of all its cells, a page of those it links to.
+    That above the first heading speaks of all its cells, a page of those it links to, and each
+    section of its own and of those that the page ends with.
     """
     if page not in NOTEBOOKS:
         text = re.sub(r"```.*?```", "", PAGES[page].read_text(encoding="utf-8"), flags=re.DOTALL)
@@ -143,19 +145,22 @@ def passages(page: str) -> list[Passage]:
         return [(part, [*linked(part), *others]) for part in re.split(r"\n\n|\n(?=[*-] )", text)]
     # a section, and a text of it or the name of a cell
     section, entries = 0, list[tuple[int, str, str]]()
+    folded = -1
     for cell in json.loads(NOTEBOOKS[page].read_text(encoding="utf-8"))["cells"]:
         if cell["cell_type"] == "code":
             entries.append((section, "", f"{page}/{cell['id']}"))
             continue
         for text in re.split(r"^(?=## )", "".join(cell["source"]), flags=re.MULTILINE):
             section += text.startswith("## ")
+            if text.startswith(FOLDED):
+                folded = section
             entries.append((section, text, ""))
     found = []
     for here, (own, text, _) in enumerate(entries):
         cells = [
             (abs(at - here), cell)
             for at, (other, _, cell) in enumerate(entries)
-            if cell and own in (0, other)
+            if cell and (own in (0, other) or other == folded)
         ]
         found.append((text, [cell for _, cell in sorted(cells, key=lambda one: one[0])]))
     return [(text, cells) for text, cells in found if text]

@@ -153,7 +153,33 @@ def _stage(notebook: Path, figures: Path, stage: Path) -> None:
         if data.is_file():
             shutil.copy(data, stage / "figures")
             _link(cells, number, f"[Data of this figure](../figures/{data.name})")
+    _fold(cells)
+    _offer(cells, notebook.name)
     (stage / "notebooks" / notebook.name).write_text(json.dumps(content), encoding="utf-8")
+
+
+FOLDED = "## All numbers"  # the heading of what a page ends with, for those who look numbers up
+
+
+def _fold(cells: list[dict[str, Any]]) -> None:
+    """Fold what follows the last heading of a page, where that is `FOLDED`."""
+    for number, cell in enumerate(cells):
+        if "".join(cell["source"]).startswith(FOLDED):
+            cells.insert(number + 1, _markdown("<details><summary>Show them</summary>"))
+            cells.append(_markdown("</details>"))
+            break
+
+
+def _offer(cells: list[dict[str, Any]], name: str) -> None:
+    """Write a link to the notebook itself below the title of its page."""
+    title, _, rest = "".join(cells[0]["source"]).partition("\n")
+    link = f'<a href="../_sources/notebooks/{name}" download>This page as a notebook</a>'
+    cells[0]["source"] = f"{title}\n\n{link}\n{rest}"
+
+
+def _markdown(source: str) -> dict[str, Any]:
+    """Return a cell of Markdown."""
+    return {"cell_type": "markdown", "metadata": {}, "source": source}
 
 
 def _link(cells: list[dict[str, Any]], number: int, link: str) -> None:
@@ -163,7 +189,7 @@ def _link(cells: list[dict[str, Any]], number: int, link: str) -> None:
         caption, *others = below.split("\n\n")
         cells[number]["source"] = "\n\n".join([f"{caption} {link}", *others])
     else:
-        cells.insert(number, {"cell_type": "markdown", "metadata": {}, "source": link})
+        cells.insert(number, _markdown(link))
 
 
 def check(notebook: Path) -> None:
