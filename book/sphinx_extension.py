@@ -13,13 +13,6 @@ from sphinx.config import Config
 _NUMBER = re.compile(r"[-−<]?\s?\d.*|–|NaN|")  # a cell of a column of numbers, or an empty one
 
 
-def _number(_app: Sphinx, page: str, source: list[str]) -> None:
-    """Give a section the number of its file, which the contents, in another order, would not."""
-    found = re.match(r"notebooks/0?(\d+)_", page)
-    if found:
-        source[0] = source[0].replace('"# ', f'"# {found[1]}. ', 1)
-
-
 def _align(_app: Sphinx, document: nodes.document, _page: str) -> None:
     """Align the tables of pandas'."""
     for raw in document.findall(nodes.raw):
@@ -100,7 +93,6 @@ def _without_aliases(*event: Any) -> bool | None:
 def setup(app: Sphinx) -> dict[str, bool]:
     """Connect to the events of a build."""
     app.connect("config-inited", _link_to_the_repository)
-    app.connect("source-read", _number)
     app.connect("doctree-resolved", _align)
     app.connect("doctree-read", _linked)
     app.connect("html-page-context", _described)

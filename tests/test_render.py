@@ -49,12 +49,22 @@ def test_every_link_lands_on_a_page_and_an_id_that_are_there(
     assert lost == []
 
 
-def test_sections_have_the_numbers_of_their_files(pages: dict[Path, BeautifulSoup]) -> None:
-    for path in pages:
+def test_numbers_to_look_up_are_in_a_fold(pages: dict[Path, BeautifulSoup]) -> None:
+    for path, page in pages.items():
+        heading = page.select_one("section#all-numbers")
+        if heading is not None:
+            (fold,) = heading.select("details")
+            assert heading.select("table") == fold.select("table"), path
+
+
+def test_a_page_leads_to_its_notebook(pages: dict[Path, BeautifulSoup]) -> None:
+    for path, page in pages.items():
+        links = page.select('article a[download][href$=".ipynb"]')
         if path.parent.name == "notebooks":
-            heading = pages[path].select_one("article h1")
-            assert heading is not None
-            assert heading.text.startswith(f"{int(path.stem[:2])}. "), path
+            (link,) = links
+            there = (path.parent / str(link["href"])).resolve()
+            assert there.read_bytes() == (ROOT / "notebooks" / there.name).read_bytes()
+            assert there.stem == path.stem
 
 
 def test_pages_ask_nothing_of_a_network_and_describe_their_pictures(

@@ -371,24 +371,17 @@ def test_cells_in_which_nothing_searched_have_parts_of_contrastive_divergence_an
     assert list(settings_map.answers_of_large(found)) == [BOOK]
 
 
-def test_searches_are_where_the_start_is_below_contrastive_divergence_by_most() -> None:
-    cells = {
-        BOOK: {},
-        ("0.01/0.1", 1): {START: [(500, 500), (100, 100), (900, 900)]},
-        ("0.01/0.1", 5): {START: [(500, 500), (10, 10), (300, 300)]},
-        ("guide", 1): {START: [(500, 500), (800, 800), (500, 500)]},
-    }
-    table = large(cells)
-    assert settings_map.chosen(table) == (BOOK, ("0.01/0.1", 5), ("0.01/0.1", 1))
-    assert settings_map.chosen(table, 2) == (BOOK, ("0.01/0.1", 5))
-    one = (
-        (table["method"] == START)
-        & (table["batches"] == 1)
-        & (table["layer"] == 2)
-        & (table["seed"] == 2)
-    )
-    table.loc[one, "mean_field"] = 900
-    assert settings_map.chosen(table) == (BOOK, ("0.01/0.1", 5)), "not in all seeds"
+def test_the_rule_for_searches_at_28x28_pixels_names_seven_cells_beside_the_books() -> None:
+    ratios = settings_map.over_cd(settings_map.recorded().large).query("method == @START")
+    ratios = ratios.assign(below=ratios["ratio"] < 1, log=np.log(ratios["ratio"]))
+    by_cell = ratios.groupby(settings_map.CELL)
+    in_all_seeds = ratios.groupby([*settings_map.CELL, "layer"])["below"].all()
+    below = in_all_seeds.groupby(settings_map.CELL).any()
+    ranked = by_cell["log"].sum()[below].sort_values()
+    small = [("0.01/0.003", 60), ("0.01/0.003", 5), ("0.01/0.01", 5), ("0.01/0.01", 1)]
+    assert [*ranked.index[:4]] == small
+    assert {*ranked.index[4:]} == {("0.01/0.01", 60), ("0.01/0.003", 1), ("0.01/0.01", 600)}
+    assert not below[BOOK]
 
 
 def test_the_nearest_cell_misses_both_printed_numbers_by_the_smallest_factor() -> None:

@@ -174,7 +174,7 @@ def _offer(cells: list[dict[str, Any]], name: str) -> None:
     """Write a link to the notebook itself below the title of its page."""
     title, _, rest = "".join(cells[0]["source"]).partition("\n")
     link = f'<a href="../_sources/notebooks/{name}" download>This page as a notebook</a>'
-    cells[0]["source"] = f"{title}\n\n{link}\n{rest}"
+    cells[0]["source"] = f"{title}\n\n<p>{link}</p>\n{rest}"
 
 
 def _markdown(source: str) -> dict[str, Any]:

@@ -95,7 +95,7 @@ rate, or whose.
 """
 
 SOURCES = {
-    "0.1/0.1": "the code of Hinton and Salakhutdinov, 2006; here Sections 3 and 4",
+    "0.1/0.1": "the code of Hinton and Salakhutdinov, 2006; here in the paper's experiments",
     "0.1/0.01": "the rate of deeplearning.net",
     "0.1/0.003": "nobody's rate",
     "0.01/0.1": "first weights of Hinton's guide, 2010, and rate of scikit-learn",
@@ -577,23 +577,6 @@ def evidence_of_networks(errors: pd.DataFrame, margins: Margins) -> pd.DataFrame
 def cells_of(rows: pd.DataFrame) -> list[Cell]:
     """Return the cells of a table, in order of appearance."""
     return [*rows[CELL].drop_duplicates().itertuples(index=False, name=None)]
-
-
-def chosen(large: pd.DataFrame, n_cells: int = 10) -> tuple[Cell, ...]:
-    """Return the cells in which LEA-MVD searches at 28x28 pixels, by the rule: at most so many.
-
-    These are the book's, and those in which the start alone is below the end of contrastive
-    divergence in RBM 2 or 3 in all seeds; of more those in which the product of both ratios is
-    smallest.
-    """
-    ratios = over_cd(large)
-    ratios = ratios.query("method == @START")
-    ratios["below"] = ratios["ratio"] < 1
-    ratios["log"] = np.log(ratios["ratio"])
-    below = ratios.groupby([*CELL, "layer"])["below"].all().groupby(CELL).any()
-    products = ratios.groupby(CELL)["log"].sum()
-    ranked = products[below & (products.index != BOOK)].sort_values()
-    return (BOOK, *ranked.index[: n_cells - 1])
 
 
 def nearness(large: pd.DataFrame) -> pd.DataFrame:
