@@ -382,6 +382,17 @@ def test_figures_show_the_effects() -> None:
     assert all(np.isclose(drawn, effect, rtol=1e-6).any() for effect in rows["effect"])
 
 
+def test_the_legend_names_what_a_part_is() -> None:
+    rows = evidence()
+    names = {"yes": "met", "no": "not met"}
+    one = rows[rows["unit"] == "ratio"].iloc[0]
+    for met in ("yes", "no", "undecided", "too few runs"):
+        figure = claims.plot_effects(pd.DataFrame([one]).assign(met=met))
+        plots.plt.close(figure)
+        _, labels = figure.axes[0].get_legend_handles_labels()
+        assert labels == [names.get(met, met)]
+
+
 def part(where="", **change):
     """Return a part whose effect is 1, well known and within its bounds, but not shown to be (p is
     0.2).

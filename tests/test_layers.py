@@ -3,6 +3,7 @@ known answers.
 """
 
 import time
+from dataclasses import replace
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,22 @@ def test_settings_are_changed_where_they_belong_and_none_changes_nothing() -> No
     assert (changed.seeds, changed.images.n_images, changed.size) == ((1,), 60, "mnist-28x28")
     with pytest.raises(TypeError, match="epochs"):
         SMALL.changed(epochs=3)
+
+
+@pytest.mark.parametrize(
+    ("part", "given", "field"),
+    [
+        ("images", Images(n_images=50, pooling="center"), {"side": 28}),
+        ("training", Training(sigma0=0.3), {"n_elite": 3}),
+        ("reading", Reading(n_gen=9).complete(), {"exponent": 2.0}),
+    ],
+    ids=["images", "training", "reading"],
+)
+def test_a_part_may_be_given_whole_with_a_field_of_it_changed(
+    part: str, given: Any, field: dict[str, Any]
+) -> None:
+    changed = SMALL.changed(**{part: given}, **field)
+    assert changed == replace(SMALL, **{part: replace(given, **field)})
 
 
 def test_a_step_size_that_is_given_and_has_no_start_to_act_on_is_warned_of() -> None:

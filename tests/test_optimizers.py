@@ -349,6 +349,18 @@ def test_progress_goes_to_stderr_and_only_if_asked(
     assert f"{method}: 100%" in err
 
 
+@every_method
+def test_progress_goes_on_where_a_search_goes_on(
+    method: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    opt = made({"method": method}, n_gen=6)
+    asked(opt, 4)
+    minimize(coarse, method=opt, vectorized=True, progress=True)
+    err = capfd.readouterr().err
+    assert "4/6" in err, "where it begins"
+    assert "6/6" in err
+
+
 def failing(error: BaseException, after: int) -> Any:
     calls: list[Any] = []
 

@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from bs4 import BeautifulSoup, Tag
-from matplotlib.colors import to_hex
+from matplotlib.colors import to_hex, to_rgba
 from py_mini_racer import MiniRacer
 from scipy import stats
 
@@ -417,6 +417,10 @@ def test_the_static_figure_shows_the_states_of_its_search() -> None:
     for label, rows in elites.items():
         (points,) = (drawn for drawn in plane.collections if drawn.get_label() == label)
         np.testing.assert_allclose(points.get_offsets(), state.population[rows])
+        ranks = np.arange(len(state.population))
+        shades = plt.colormaps["viridis"](ranks[rows] / len(ranks))
+        points.update_scalarmappable()
+        np.testing.assert_allclose(points.get_facecolor(), shades, err_msg="by rank, of them all")
     ends = []
     for arrow, word, name, vector in zip(
         arrows, plane.texts, ("shift", "path", "descent"), (v, P, C), strict=True
@@ -603,6 +607,10 @@ def assert_plane(now: dict[str, Any], plane: dict[str, Any]) -> None:
     np.testing.assert_allclose(places(plane["mean"]), [now["mean"]], **near)
     # the best lies on top
     np.testing.assert_allclose(places(plane["points"]), population[::-1], **near)
+    ranks = np.arange(len(population))[::-1]
+    fills = [to_rgba(mark["fill"]) for mark in plane["points"]]
+    shades = plt.colormaps["viridis"](ranks / ranks[0])
+    np.testing.assert_allclose(fills, shades, atol=0.02, err_msg="colors are by rank")
 
 
 def axis(ticks: list[dict[str, str]], place: int) -> Callable[..., Any]:

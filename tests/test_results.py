@@ -325,6 +325,21 @@ def test_what_is_recorded_is_read_as_it_was_written_or_not_at_all(
         results.read_recorded("one")
 
 
+@pytest.mark.parametrize("file", ["runs.csv", "runs.csv.xz"])
+def test_what_is_recorded_anew_takes_the_place_of_what_was_there(
+    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "ARCHIVE", tmp_path)
+    place = tmp_path / "one"
+    place.mkdir()
+    (place / file).touch()
+    for value in (1, 2):
+        table = pd.DataFrame({"x": [value]})
+        results.write_recorded("one", {"runs": table}, {}, "0123456789ab")
+        assert {path.name for path in place.iterdir()} == {file, "provenance.json"}
+        pd.testing.assert_frame_equal(results.read_recorded("one"), table)
+
+
 @pytest.mark.parametrize("value", [0, 0.0, False, "", (), 3], ids=repr)
 def test_what_is_recorded_takes_no_change_but_none(value: Any) -> None:
     results.refuse({"n_gen": None, "weight_decay": None})

@@ -253,6 +253,9 @@ def test_a_cell_of_ones_own_has_the_settings_and_the_start_that_are_given() -> N
         "C4", {"x0_epochs": 2, "batch_size": 10}, n_images=1_000
     ).values()
     assert epoch.cells == ((settings_map.OWN, 200),)
+    (uneven,) = settings_map.own_maps("C4", {"x0_epochs": 2}, n_images=1_050).values()
+    assert uneven.cells == ((settings_map.OWN, 22),), "the last mini-batch of an epoch is smaller"
+    assert uneven.study(*uneven.cells[0]).reading.n_gen == 30_000 // 11
     for wrong, words in (
         ({"n_gen": 3}, "a setting of a claim"),
         ({"x0": "none"}, "x0 must be one of"),
@@ -260,6 +263,24 @@ def test_a_cell_of_ones_own_has_the_settings_and_the_start_that_are_given() -> N
     ):
         with pytest.raises(ValueError, match=words):
             settings_map.own_maps("C7", wrong)
+
+
+def test_the_time_that_is_told_is_that_of_all_searches_seeds_and_inputs() -> None:
+    (own,) = settings_map.own_maps("C4", {}, n_images=1_000, n_seeds=1).values()
+
+    def searches(**changes: Any) -> float:
+        changed = dataclasses.replace(own, **changes)
+        return settings_map.seconds(changed) - settings_map.seconds(
+            dataclasses.replace(changed, methods=())
+        )
+
+    once = searches(inputs=("own",))
+    first = searches(inputs=("own",), layers=own.layers[:1])
+    # a first layer sees the same images on both kinds of inputs
+    assert 0 < 1.999 * once - first <= searches() <= 2.001 * once
+    assert searches(methods=own.methods[:1]) == pytest.approx(searches() / len(own.methods))
+    both = dataclasses.replace(own, seeds=(0, 1))
+    assert settings_map.seconds(both) == pytest.approx(2 * settings_map.seconds(own))
 
 
 def test_settings_of_the_map_are_the_cell_of_the_map() -> None:

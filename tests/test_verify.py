@@ -13,7 +13,7 @@ import pytest
 
 from leamvd_paper import cli
 from leamvd_paper.data.mnist import DataError
-from leamvd_paper.studies import explanation, results, stacks, verify
+from leamvd_paper.studies import explanation, origin, results, stacks, verify
 from leamvd_paper.studies.results import Recorded, Result, delayed
 
 LABELS = ["layer", "method", "seed"]
@@ -241,6 +241,32 @@ def test_every_recorded_folder_but_two_is_computed_by_a_section() -> None:
     assert names == {*verify.all_recorded(), "linear_cost", "verdicts"}
     with pytest.raises(ValueError, match="got 'linear_cost'"):
         verify.recorded("linear_cost")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "architectures",
+        "carries",
+        "explanation_28x28",
+        "last_step_minima",
+        "origin",
+        "preset_again",
+        "scaling",
+    ],
+)
+def test_calls_have_the_arguments_that_their_labels_name(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(origin, "SEEDS", (3,))
+    compared = set()
+    for columns, calls in verify.recorded(name).plan().values():
+        for label, call in calls.items():
+            for column, value in zip(columns, label, strict=True):
+                if column in call.arguments:
+                    compared.add(column)
+                    assert str(call.arguments[column]) == str(value), (column, label)
+    assert compared > {"seed"}
 
 
 @pytest.fixture
