@@ -5,6 +5,7 @@ answers.
 import functools
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -362,35 +363,54 @@ def test_bad_margins_are_refused(wrong) -> None:
     assert Margins(linear=[0.95, 1.05]) == Margins(), "as a notebook has them"
 
 
-def test_figures_show_the_effects() -> None:
-    rows = evidence()
-    *panels, _ = plots.plotted(claims.plot_effects(rows))
-    assert [panel["title"] for panel in panels][:4] == [
-        "C1, slope",
-        "C2, slope",
-        "C3, %",
-        "C4, ratio",
-    ]
-    drawn = np.concatenate(
-        [
-            np.atleast_2d(array)[:, 0].astype(float)
-            for panel in panels
-            for array in panel["arrays"]
-            if np.size(array)
-        ]
-    )
-    assert all(np.isclose(drawn, effect, rtol=1e-6).any() for effect in rows["effect"])
+def one_part(effect: float, **change: Any) -> pd.DataFrame:
+    """Return a part as a row: a ratio that is known within 10 %, and is to be below 1."""
+    known = {"claim": "C4", "view": "both", "met": "no", "unit": "ratio", "effect": effect}
+    known |= {"low": effect / 1.1, "high": effect * 1.1, "lower": -np.inf, "upper": 1.0}
+    return pd.DataFrame([known | change])
 
 
-def test_the_legend_names_what_a_part_is() -> None:
+def test_how_far_an_effect_is_within_its_bounds_is_counted_in_half_widths_of_its_interval() -> None:
+    (below,) = claims.inside(one_part(1.1**-3))
+    assert below == pytest.approx(3)
+    (above,) = claims.inside(one_part(1.1**2))
+    assert above == pytest.approx(-2)
+    nearer = one_part(1.1**4, lower=1.1**-1, upper=1.1**5)
+    assert claims.inside(nearer).tolist() == pytest.approx([1])
+    percent = one_part(8.0, unit="%", low=6.0, high=10.0, lower=-10.0, upper=10.0)
+    assert claims.inside(percent).tolist() == pytest.approx([1])
+    assert claims.inside(one_part(1.0, unit="slope", low=np.nan, high=np.nan)).isna().all()
+
+
+def test_marks_of_parts_stand_in_the_row_of_their_claim_at_most_at_the_edge() -> None:
     rows = evidence()
-    names = {"yes": "met", "no": "not met"}
-    one = rows[rows["unit"] == "ratio"].iloc[0]
-    for met in ("yes", "no", "undecided", "too few runs"):
-        figure = claims.plot_effects(pd.DataFrame([one]).assign(met=met))
-        plots.plt.close(figure)
-        _, labels = figure.axes[0].get_legend_handles_labels()
-        assert labels == [names.get(met, met)]
+    figure = claims.plot_parts(rows)
+    plots.plt.close(figure)
+    (ax,) = figure.axes
+    labels = [label.get_text().partition(" ")[0] for label in ax.get_yticklabels()]
+    assert labels == [*claims.CLAIMS]
+    at_right = [text.get_text() for text in ax.texts]
+    assert at_right == claims.answers(rows)["as printed"].tolist()
+    marks = {}
+    for line in ax.lines:
+        if line.get_marker() != "None":
+            marks[line.get_label()] = line.get_xydata()
+    words = {"yes": "met", "no": "not met"}
+    for met, parts in rows.groupby("met"):
+        drawn = marks[words.get(met, met)]
+        assert [labels[round(y)] for _, y in drawn] == parts["claim"].tolist()
+        assert [y - round(y) for _, y in drawn] == parts["view"].map(claims.OFFSETS).tolist()
+        known = claims.inside(parts)
+        edge = claims.EDGE if met == "yes" else -claims.EDGE
+        assert drawn[:, 0].tolist() == known.fillna(edge).clip(-10, 10).tolist()
+
+
+@pytest.mark.parametrize("met", ["yes", "no", "undecided", "too few runs"])
+def test_the_legend_names_what_a_part_is(met: str) -> None:
+    figure = claims.plot_parts(evidence().assign(met=met))
+    plots.plt.close(figure)
+    _, labels = figure.axes[0].get_legend_handles_labels()
+    assert labels == [{"yes": "met", "no": "not met"}.get(met, met)]
 
 
 def part(where="", **change):

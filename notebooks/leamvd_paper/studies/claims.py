@@ -13,11 +13,10 @@ what each correction changes, is history: it is recorded as "verdicts", and noth
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from leamvd._support import checks
@@ -25,7 +24,7 @@ from leamvd._support import checks
 from . import architectures, classification, minima, results
 from .layers import PRINTED
 from .linear_cost import COSTS, RECORDED_AS, slopes
-from .plots import GRAY, GREEN, VERMILION, legend, log_scale, panels, styled
+from .plots import GRAY, GREEN, VERMILION, legend, panels, styled
 from .results import Table, read_recorded
 from .statistics import Effect, by_ranks, holm, paired, power, unpaired
 from .study_methods import trainer_of
@@ -546,58 +545,62 @@ LOOKS = {  # color, marker and label of a part
     "undecided": (GRAY, "s", "undecided"),
     "too few runs": (GRAY, "D", "too few runs"),
 }
-ROOM = {"ratio": [0.5, 2.0], "%": [-1.0, 1.0]}  # what a panel has room for at least
+SHORT = {
+    "C1": "linear cost",
+    "C2": "CMA-ES: quadratic",
+    "C3": "7×7, RBM 1: no gain",
+    "C4": "7×7: both below CD",
+    "C5": "7×7: LEA-MVD lowest",
+    "C6": "28×28, RBM 1: no gain",
+    "C7": "28×28, RBM 2",
+    "C8": "28×28, RBM 3",
+    "C9": "as larger as images",
+    "C10": "CD converges",
+    "C11": "second direction",
+    "C12": "needs no tuning",
+    "C13": "escapes from minima",
+    "C14": "any network",
+    "C15": "classifies better",
+}
+OFFSETS = {"as printed": -0.25, "both": 0.0, "conclusion": 0.25}  # of views, in rows
+EDGE = 10.0  # half widths: what is further away is drawn there
+
+
+def inside(rows: pd.DataFrame) -> pd.Series:
+    """Return how far each effect is within its bounds, in half widths of its 95 % interval,
+    negative outside; of two bounds the nearer one counts.
+
+    Ratios are compared by their logarithms. NaN where there is no interval.
+    """
+    ends = rows[["effect", "low", "high", "lower", "upper"]].astype(float)
+    ratio = rows["unit"] == "ratio"
+    with np.errstate(divide="ignore"):  # a ratio without a lower bound is above zero
+        ends[ratio] = np.log(ends[ratio].clip(lower=0))
+    room = np.minimum(ends["effect"] - ends["lower"], ends["upper"] - ends["effect"])
+    return 2 * room / (ends["high"] - ends["low"])
 
 
 @styled
-def plot_effects(rows: pd.DataFrame) -> Figure:
-    """Plot the effect of every part, a panel for each claim and unit; shaded is where a part is
-    met.
+def plot_parts(rows: pd.DataFrame) -> Figure:
+    """Plot `inside` for every part, a row for each claim with its answer as printed at the right.
 
-    A panel has room for every finite number of its parts, and for effects as large as a factor of 2
-    or 1 %.
+    What has no interval stands at the edge. Above the middle of a row are parts that are judged as
+    printed, below those of the conclusion.
     """
-    groups = [*rows.groupby(["claim", "unit"], sort=False)]
-    heights = [1.5 * len(parts) + 2.3 for _, parts in groups]
-    figure, axes = panels(len(groups), 1, height=0.26 * sum(heights) + 0.6, height_ratios=heights)
-    for ax, ((claim, unit), parts) in zip(axes[:, 0], groups, strict=True):
-        parts = bounded(parts).sort_values("view", kind="stable")
-        limits = _limits(parts, unit)
-        top = len(parts) - 1
-        for place, row in enumerate(parts.to_dict("records")):
-            _draw_part(ax, top - place, row, limits)
-        if unit == "ratio":
-            log_scale(ax, "x")
-        ax.set(xlim=limits, ylim=(-0.5, len(parts) - 0.2), yticks=[])
-        ax.grid(axis="y", visible=False)
-        ax.set_title(f"{claim}, {unit}")
+    claims = [*CLAIMS]
+    found = answers(rows)["as printed"]
+    figure, ((ax,),) = panels(1, 1, height=6.2)
+    edges = rows["met"].map({"yes": EDGE, "no": -EDGE})
+    drawn = rows.assign(x=inside(rows).fillna(edges).clip(-EDGE, EDGE))
+    drawn["y"] = rows["claim"].map(claims.index) + rows["view"].map(OFFSETS)
+    for met, parts in drawn.groupby("met"):
+        color, marker, label = LOOKS[met]
+        ax.plot(parts["x"], parts["y"], marker, color=color, label=label, clip_on=False)
+    ax.axvline(0, color="black", linewidth=0.8)
+    for place, claim in enumerate(claims):
+        ax.text(1.04, place, found[claim], transform=ax.get_yaxis_transform(), va="center")
+    ax.set_yticks(range(len(claims)), [f"{claim} {SHORT[claim]}" for claim in claims])
+    ax.set(xlim=(-EDGE, EDGE), ylim=(len(claims) - 0.5, -0.5))
+    ax.set(xlabel="half widths of the interval from the bound", title="not met  |  met")
     legend(figure)
     return figure
-
-
-def _limits(parts: pd.DataFrame, unit: str) -> list[float]:
-    """Return the ends of a panel, with a margin of 5 %, of a ratio's logarithm."""
-    numbers = parts[["effect", "low", "high", "lower", "upper"]].to_numpy(dtype=float)
-    values = np.append(numbers[np.isfinite(numbers)], ROOM.get(unit, []))
-    if unit == "ratio":
-        values = np.log(values)
-    low = values.min()
-    high = values.max()
-    ends = [1.05 * low - 0.05 * high, 1.05 * high - 0.05 * low]
-    return list(np.exp(ends)) if unit == "ratio" else ends
-
-
-def _draw_part(ax: Axes, y: int, row: dict[str, Any], limits: list[float]) -> None:
-    """Draw an effect over what it is asked to be, with its words."""
-    color, marker, label = LOOKS[row["met"]]
-    shaded = np.clip([row["lower"], row["upper"]], *limits)
-    ax.plot(shaded, [y, y], color=GREEN, alpha=0.15, linewidth=7, solid_capstyle="butt")
-    bounds = [bound for bound in (row["lower"], row["upper"]) if np.isfinite(bound)]
-    ax.plot(bounds, [y] * len(bounds), linestyle="", marker="|", markersize=7, color="black")
-    ends = np.nan_to_num([[row["effect"] - row["low"]], [row["high"] - row["effect"]]])
-    look = {"color": color, "markersize": 5, "markeredgewidth": 1.5, "elinewidth": 1.5}
-    ax.errorbar(row["effect"], y, xerr=ends, fmt=marker, label=label, **look)
-    words = row["part"]
-    if row["view"] != "both":
-        words = f"{row['view']}: {words}"
-    ax.text(0.01, y + 0.26, words, transform=ax.get_yaxis_transform())

@@ -810,10 +810,13 @@ def seconds(settings: Map) -> float:
     n_images = study.images.n_images or 0
     sizes = [study.images.side**2, *study.layers]
     rows = []
+    products = study.training.epoch_products * (study.reading.n_gen or 0)
+    inputs = settings.inputs[:1]  # a first layer sees the same images on both kinds
     for n_visible, n_hidden in pairwise(sizes):
         size = (n_visible, n_hidden, n_images)
-        rows.append((*size, 0, 5 * (study.reading.n_gen or 0)))  # an epoch of CD-1 is five products
-        rows += [(*size, 1_200, 2 * 1_200)] * len(settings.methods) * len(settings.inputs)
+        rows.append((*size, 0, products))
+        rows += [(*size, 1_200, 2 * 1_200)] * len(settings.methods) * len(inputs)
+        inputs = settings.inputs
     columns = ["n_visible", "n_hidden", "n_images", "evaluations", "products"]
     objectives = read_recorded("linear_cost", "objectives")
     training = read_recorded("linear_cost", "training")
