@@ -12,7 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
-from leamvd_paper.studies import error_measures
+from leamvd_paper.studies import error_measures, settings_map
+from leamvd_paper.studies.claims import Margins
 from leamvd_paper.studies.plots import GRAY, legend, log_scale, method_look, panels, save, styled
 from leamvd_paper.studies.results import read_recorded
 
@@ -151,6 +152,14 @@ def figure(found: pd.Series) -> Figure:
     return drawn
 
 
+def answers() -> Figure:
+    """Draw the answers to the claims by the settings that the paper does not print."""
+    runs = settings_map.recorded().runs
+    evidence = settings_map.evidence(runs, Margins())
+    return settings_map.plot_answers(settings_map.answers(evidence), [*settings_map.untold(runs)])
+
+
 if __name__ == "__main__":
     data().to_json("book/static/first_page.json")
+    save(answers(), "map", "book/static")
     save(figure(data()), "first_page", "book/static")

@@ -193,6 +193,27 @@ def test_the_first_page_shows_what_is_chosen(
         page.press("[name=batches]", "ArrowRight")
 
 
+def test_a_click_in_the_first_pages_charts_chooses_and_the_address_keeps_it(
+    book: Path, browser: Any
+) -> None:
+    page = browser.new_page()
+    address = (book / "book" / "index.html").as_uri()
+    page.goto(address)
+    page.check("[value=printed]")
+    box = page.locator("#first-page svg").bounding_box()
+    marks = page.locator("#first-page .large .start .mark")
+    places = [
+        float(re.findall(r"[\d.]+", str(mark.get_attribute("transform")))[0])
+        for mark in marks.all()
+    ]
+    page.mouse.click(box["x"] + places[6] + 3, box["y"] + 100)
+    assert page.url == f"{address}#k=200&method=printed"
+    again = browser.new_page()
+    again.goto(page.url)
+    assert again.input_value("[name=batches]") == "6"
+    assert again.is_checked("[value=printed]")
+
+
 @pytest.mark.parametrize("scripts", [True, False])
 def test_the_first_page_has_one_picture_with_scripts_or_without(
     book: Path, browser: Any, scripts: bool

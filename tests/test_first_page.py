@@ -6,7 +6,6 @@ import json
 import re
 import runpy
 from collections.abc import Iterator
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -73,30 +72,11 @@ def test_errors_are_geometric_means_over_pairs_of_runs(
         )
 
 
-def test_the_table_behind_the_picture_has_both_errors() -> None:
-    page = (
-        (BOOK / "index.md")
-        .read_text(encoding="utf-8")
-        .partition(":name: tab-first-page")[2]
-        .partition("\n:::")[0]
-    )
-    rows = [row.split("\n  - ") for row in page.split("\n* - ")[2:]]
-    small = error_measures.tables().runs.query(MADE["WHICH"])
-    ends = [
-        error_measures.by_batches(error_measures.over_cd(runs))
-        for runs in (small, error_measures.at_28x28())
-    ]
-    small, large = (table.query("layer == 3").set_index(["method", "batches"]) for table in ends)
-    columns = [*product([small], ["no search", "lea-mvd", "lea-mvd:printed"]), (large, "no search")]
-    assert [int(row[0]) for row in rows] == [*error_measures.BATCHES]
-    for batches, *cells in rows:
-        for cell, (table, method) in zip(cells, columns, strict=True):
-            if cell.strip() == "–":
-                assert (method, int(batches)) not in table.index
-                continue
-            for text, name in zip(cell.strip().split("; "), ("error", "sampled"), strict=True):
-                digits = len(text.partition(".")[2])
-                assert float(text) == round(table.loc[(method, int(batches)), name], digits)
+def test_the_map_is_what_the_recorded_runs_answer(tmp_path: Path) -> None:
+    figure = MADE["answers"]()
+    assert_sound(figure)
+    plots.save(figure, "map", tmp_path)
+    same_figure(tmp_path / "figures" / "map.json", BOOK / "static" / "figures" / "map.json")
 
 
 def test_digits_are_those_of_the_recorded_pictures_in_16_levels() -> None:

@@ -57,13 +57,17 @@
 
   const across = ([left, right]) => logarithmic([BATCHES[0], BATCHES.at(-1)], [left + 10, right - 10]);
 
+  /** Where the panels of each size begin and end. */
+  const columns = (width) => {
+    const wide = (width - LEFT - RIGHT - GAP) / 2;
+    return { small: [LEFT, LEFT + wide], large: [LEFT + wide + GAP, width - RIGHT] };
+  };
+
   const drawCharts = () => {
     const { width, height } = svg.getBoundingClientRect();
     if (width === 0) return; // as on paper
-    const wide = (width - LEFT - RIGHT - GAP) / 2;
-    const columns = { small: [LEFT, LEFT + wide], large: [LEFT + wide + GAP, width - RIGHT] };
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    svg.innerHTML = Object.entries(columns).map(([size, ends]) => {
+    svg.innerHTML = Object.entries(columns(width)).map(([size, ends]) => {
       const x = across(ends);
       const place = x(BATCHES[slider.value]);
       const rule = `<path class="rule" d="M${place},${TOP}v${HEIGHT}M${place},${TOP + APART}v${HEIGHT}"/>`;
@@ -122,7 +126,27 @@
 
   root.hidden = false;
   document.documentElement.classList.add("first-page-runs"); // hides the static figure
-  root.oninput = show;
+
+  /** Show what is chosen, and keep it in the page's address. */
+  const choose = () => {
+    const kept = new URLSearchParams({ k: BATCHES[slider.valueAsNumber], method: chosen.value });
+    history.replaceState(null, "", `#${kept}`);
+    show();
+  };
+  root.oninput = choose;
+
+  /** A click takes the nearest number of mini-batches. */
+  svg.onclick = ({ clientX }) => {
+    const { left, width } = svg.getBoundingClientRect();
+    const places = Object.values(columns(width)).flatMap((ends) => BATCHES.map(across(ends)));
+    const away = places.map((place) => Math.abs(place - (clientX - left)));
+    slider.value = away.indexOf(Math.min(...away)) % BATCHES.length;
+    choose();
+  };
+
+  const asked = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+  if (BATCHES.includes(Number(asked.k))) slider.value = BATCHES.indexOf(Number(asked.k));
+  if (asked.method in METHODS) chosen.value = asked.method;
   new ResizeObserver(drawCharts).observe(svg);
   show();
 }
