@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -179,7 +180,8 @@ def _offer(cells: list[dict[str, Any]], name: str) -> None:
 
 def _markdown(source: str) -> dict[str, Any]:
     """Return a cell of Markdown."""
-    return {"cell_type": "markdown", "metadata": {}, "source": source}
+    name = f"added-{zlib.crc32(source.encode()):x}"
+    return {"cell_type": "markdown", "id": name, "metadata": {}, "source": source}
 
 
 def _link(cells: list[dict[str, Any]], number: int, link: str) -> None:
