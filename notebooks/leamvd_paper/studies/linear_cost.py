@@ -64,7 +64,6 @@ class Tables(NamedTuple):
     parts: Table  # a generation of LEA-MVD taken apart
     # a generation in the layers of Sections 3 and 4: the optimizer and its objective
     split: Table
-    objectives: Table  # the reconstruction error of a population
 
 
 def tables(
