@@ -76,9 +76,8 @@ def test_a_gray_level_has_one_color_whatever_is_beside_it(
         assert color == known.get(level, color)
 
 
-def test_no_two_methods_have_one_color_but_the_start_and_contrastive_divergence() -> None:
+def test_no_two_methods_have_one_color() -> None:
     colors = {method: to_hex(color) for method, color in plots.COLORS.items()}
-    assert colors.pop("start") == colors["cd"]
     assert len({*colors.values()}) == len(colors)
     assert all(
         plots.method_look(f"{method}:printed")["color"] == color for method, color in colors.items()

@@ -27,7 +27,7 @@ from leamvd_paper.data.images import Dataset
 from . import results
 from .layers import GROUP, Images, Study, last, layer_call, pictures, probe, probes, stack
 from .plots import (
-    GRAY,
+    COLORS,
     band,
     error_bars,
     layers_by_inputs,
@@ -394,7 +394,7 @@ def _draw_start(ax: Axes, rows: pd.DataFrame, name: str) -> None:
     look = method_look(method)
     look["label"] = named(method)
     if method == "no search":
-        look["color"] = GRAY
+        look["color"] = COLORS[START]
     if method == "cd":
         ax.axhline(rows[name].item(), color=look["color"], linewidth=1.5, label=look["label"])
         return

@@ -54,13 +54,11 @@ COLORS = {
     "cma-es": GREEN,
     "sep-cma-es": PURPLE,
     "random": GRAY,
-    "start": BLUE,
+    "start": "black",
     "snes": SKY,
     "cr-fm-nes": ORANGE,
 }
-"""One color per method, the same in every figure; the start solution has that of contrastive
-divergence.
-"""
+"""One color per method, the same in every figure; the start solution, no search, is black."""
 
 # readings of one method; all others are dash-dotted
 STYLES = {"": "-", "x0-excluded": "--", "printed": ":"}
