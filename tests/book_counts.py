@@ -1,6 +1,6 @@
 """What a reader of the book has to get through, page by page: `python tests/book_counts.py`.
 
-Words are what stands in Markdown cells and in pages, code and links' addresses apart. Tables and
+Words are what stands in Markdown cells and in pages, with addresses of links. Tables and
 figures are outputs of cells that are shown; those below the heading "All numbers" are folded. A bar
 is a cell whose code is folded and not taken out, a printed line an output of text in sight, but for
 cells whose code is shown. A caption is the Markdown in italics right below a cell.
