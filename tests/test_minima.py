@@ -90,7 +90,6 @@ def searches(ends: list[float], **columns) -> pd.DataFrame:
         "n_var": 2,
         "start": 10.0,
         "tolerance": 0.5,
-        "early": 10.0,
     }
     return pd.DataFrame(table | columns | {"end": ends})
 
@@ -102,7 +101,6 @@ def test_what_has_escaped() -> None:
         False,
         False,
     ], "by more than the tolerance; nothing without a start"
-    assert not minima.escaped(searches([9.0]), "early")["escaped"].any()
     rbms = pd.DataFrame({"start": ["cd"], "without": [8.0], "end": [9.0], "tolerance": [0.1]})
     assert not minima.escaped(rbms)["escaped"].any(), (
         "lower than the start is not lower than without a search"

@@ -1,4 +1,4 @@
-"""Section 11, second half: networks of any kind, and the recommended reading.
+"""Section 11, second half: networks of any kind; and the recommended reading of Section 12.
 
 Does LEA-MVD care what a network is made of (C14)? The same call of `minimize` trains five networks,
 three of which have no gradient. Does it lack good settings alone? A reading is chosen on some

@@ -60,7 +60,7 @@ USED = (
         methods=(*READINGS, SEPARABLE, *STRATEGIES),
         seeds=FIVE,
     ),
-    # Section 11 has separable CMA-ES and the readings on these problems
+    # where the recommended reading is judged, separable CMA-ES and the readings have run
     Comparison(problems=dict.fromkeys([*JUDGED, *OF_SUITE], EARLY), methods=STRATEGIES, seeds=FIVE),
     Comparison(problems={RBM_1: FIRST}, methods=SIXTEEN, seeds=FIVE),
 )
@@ -73,7 +73,7 @@ MOVED = Comparison(
 
 
 def used() -> Plan:
-    """Return the plan of the searches that say what to use, beside those of Section 11."""
+    """Return the plan of the searches that say what to use, beside those that judge the reading."""
     calls = {}
     for comparison in USED:
         columns, labeled = comparison.plan()["runs"]
@@ -116,7 +116,7 @@ DRAWN = ("snes:population_size=16", "cr-fm-nes:population_size=16", "lea-mvd", R
 
 def early() -> pd.DataFrame:
     """Return the recorded searches by which the methods for the first evaluations are compared,
-    Section 11's too.
+    those that judge the recommended reading too.
     """
     judged = read_recorded("preset_judged")
     judged = judged[judged["method"].isin([SEPARABLE, *READINGS])]

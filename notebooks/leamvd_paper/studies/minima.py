@@ -281,16 +281,15 @@ RECORDED = {
 # ---- tables
 
 
-def escaped(table: pd.DataFrame, end: str = "end") -> pd.DataFrame:
-    """Return the searches that had something to escape from, with whether they have `escaped` by
-    the one or other end.
+def escaped(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the searches that had something to escape from, with whether they have `escaped`.
 
     They have where L-BFGS-B ends lower after them than without them; from a local minimum that is
     where they start.
     """
     before = "without" if "without" in table else "start"
     there = table.dropna(subset=[before])
-    return there.assign(escaped=there[end] < there[before] - there["tolerance"])
+    return there.assign(escaped=there["end"] < there[before] - there["tolerance"])
 
 
 def most_escape(measured: Tables) -> dict[str, Effect]:
