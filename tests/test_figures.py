@@ -80,7 +80,8 @@ def test_no_two_methods_have_one_color() -> None:
     colors = {method: to_hex(color) for method, color in plots.COLORS.items()}
     assert len({*colors.values()}) == len(colors)
     assert all(
-        plots.method_look(f"{method}:printed")["color"] == color for method, color in colors.items()
+        to_hex(plots.method_look(f"{method}:printed")["color"]) == color
+        for method, color in colors.items()
     )
 
 

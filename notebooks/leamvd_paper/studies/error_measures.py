@@ -27,7 +27,6 @@ from leamvd_paper.data.images import Dataset
 from . import results
 from .layers import GROUP, Images, Study, last, layer_call, pictures, probe, probes, stack
 from .plots import (
-    COLORS,
     band,
     error_bars,
     layers_by_inputs,
@@ -392,9 +391,9 @@ def _draw_start(ax: Axes, rows: pd.DataFrame, name: str) -> None:
     """Draw a measure of a method in a layer: a line over mini-batches, or CD's, which has none."""
     method = rows["method"].iloc[0]
     look = method_look(method)
-    look["label"] = named(method)
     if method == "no search":
-        look["color"] = COLORS[START]
+        look = method_look(START)
+    look["label"] = named(method)
     if method == "cd":
         ax.axhline(rows[name].item(), color=look["color"], linewidth=1.5, label=look["label"])
         return
