@@ -589,13 +589,18 @@ def test_sparse_images_are_refused(method: str) -> None:
 # ---- the page on them
 
 
+def numbers(line: str) -> list[float]:
+    """Return what a line prints with a point, in order."""
+    return [float(text) for text in re.findall(r"-?\d+\.\d+", line)]
+
+
 def test_the_page_runs_as_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 11
+    assert len(blocks) == 10
     said = []
     with one_blas_thread():  # on busy processors regressions take minutes with more
         for block in blocks:
@@ -606,7 +611,6 @@ def test_the_page_runs_as_printed(
         learned,
         classified,
         stacked,
-        searched,
         finer,
         tuned_once,
         drawn_digits,
@@ -614,11 +618,11 @@ def test_the_page_runs_as_printed(
         likely,
         saved,
     ) = said
-    assert learned[0].startswith("(450, 100) (100, 64) -")
-    assert min(map(float, classified[0].split())) > 0.9
-    assert stacked[0].startswith("[(64, 100), (100, 50)] ")
-    assert searched[0].startswith("{'rbm__learning_rate': ")
-    assert float(finer[0].split()[0]) > 0.95
+    for (line,) in (learned, stacked):
+        error, constant = numbers(line)
+        assert 0 < 2 * error < constant, "a constant image is worse"
+    assert min(numbers(classified[0])) > 0.9
+    assert numbers(finer[0])[0] > 0.95
     assert tuned_once[0].startswith("{'learning_rate': ")
     assert float(drawn_digits[0].split("]")[1]) > 0.7, "how sure the classifier is of them"
     assert plt.imread(tmp_path / "digits.png").shape == (8, 80, 4)
@@ -627,6 +631,6 @@ def test_the_page_runs_as_printed(
     assert 2 * errors["cd"] < min(error for method, error in errors.items() if method != "cd"), (
         "lowest by far"
     )
-    estimate, error, independent = map(float, likely[0].split())
+    estimate, error, independent = numbers(likely[0])
     assert independent + 10 * error < estimate < 0, "independent pixels are the least"
     assert saved == ["True"]

@@ -60,14 +60,17 @@ def test_a_module_of_pytorch_learns_as_the_page_says() -> None:
 
 
 def test_the_page_on_your_function_runs_as_printed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     plt.close("all")  # what other tests have left
     names = run(examples(PAGE))
+    printed = capsys.readouterr().out
     plt.close("all")
     with Image.open(tmp_path / "searches.png") as image:
         assert image.size == (640, 480)
+    assert names["result"].reason == "target"
+    assert round(names["result"].nfev, -3) == 7_000, "which the page says"
     assert names["bounded"].x.max() == 1, "clipped"
     assert names["bounded"].sigma0 != 0.1, "measured"
     assert (names["whole"].nit, names["whole"].reason) == (100, "n_gen")
@@ -75,7 +78,13 @@ def test_the_page_on_your_function_runs_as_printed(
     auto = leamvd.minimize(names["sphere"], np.ones(100), sigma0="auto", n_gen=1)
     assert f"with {auto.nfev - Reading.population_size} evaluations around `x0`" in PAGE
     assert f"a search has {Reading().complete().n_gen} generations, the paper's number" in PAGE
-    assert names["other"].fun < names["careful"].fun
+    ends = dict(re.findall(r"^([a-z-]+) ([\d.]+)$", printed, re.MULTILINE))
+    assert [*ends] == ["lea-mvd", "sep-cma-es", "random"]
+    assert sorted(ends, key=lambda method: float(ends[method])) == [
+        "sep-cma-es",
+        "lea-mvd",
+        "random",
+    ]
 
 
 def test_the_page_and_the_docstring_have_each_reason_with_its_status() -> None:

@@ -106,5 +106,6 @@ def test_the_listing_and_the_page_on_functions_have_the_defaults() -> None:
         rf"$n_\text{{gen}} = {usual.n_gen},$ $\sigma_\text{{min}} = 10^{{{np.log10(limit):g}}}$",
     ):
         assert text in BOOK["method"]
-    assert BOOK["method"].count(f"**if** $count = {lea_mvd.STAGNATION}$") == 2
+    assert lea_mvd.STAGNATION == 10
+    assert "After ten failures in a row comes the *reset*" in BOOK["method"]
     assert f"`sigma_min` ({limit:.0e})".replace("e-0", "e-") in BOOK["optimize"]
