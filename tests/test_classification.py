@@ -11,6 +11,7 @@ from scipy.special import logsumexp
 from sklearn.datasets import load_digits
 from sklearn.neural_network import MLPClassifier
 
+from figures import assert_methods_have_their_colors, assert_sound, faces_drawn
 from leamvd.networks.dbn import layer_seed
 from leamvd.networks.rbm import RBMParameters
 from leamvd_paper.studies import classification, layers, plots, statistics
@@ -191,6 +192,28 @@ def test_other_test_images_widen_an_interval() -> None:
         assert ratios.loc[study, ["effect", "low", "high"]].tolist() == pytest.approx(
             [1, np.exp(-half), np.exp(half)]
         )
+
+
+def test_the_picture_has_a_point_for_each_stack_and_a_level_for_each_study() -> None:
+    rows = [
+        ("mnist-7x7", "cd", 0.1, 3.0),
+        ("mnist-7x7", "cd:n_gen=1", 0.3, 5.0),
+        ("mnist-7x7", "cd", 0.2, 4.0),
+        ("mnist-28x28", "lea-mvd", 0.04, 1.6),
+    ]
+    stacks = pd.DataFrame(rows, columns=["study", "method", "ratio", "error"])
+    levels = pd.Series({"mnist-28x28": 2.0, "mnist-7x7": 4.5})
+    figure = classification.plot_worth(stacks, levels)
+    plots.plt.close(figure)
+    assert_sound(figure)
+    assert_methods_have_their_colors(figure)
+    small, large = figure.axes
+    assert (small.get_title(), large.get_title()) == ("7×7 pixels", "28×28 pixels")
+    assert faces_drawn(small) == {(0.1, 3, 0.2, 4): True, (0.3, 5): False}
+    assert faces_drawn(large) == {(0.04, 1.6): True}
+    for ax, level in ((small, 4.5), (large, 2.0)):
+        assert set(ax.lines[-1].get_ydata()) == {level}
+        assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
 
 
 @pytest.mark.parametrize("draw", [classification.plot_errors, classification.plot_probes])

@@ -337,6 +337,28 @@ def classify_better(
 
 
 @styled
+def plot_worth(stacks: pd.DataFrame, levels: pd.Series) -> Figure:
+    """Plot test errors, in percent, against the column ratio, a point for each stack; and a level
+    for each study.
+
+    Points are open where a method has settings of its own: those of the start.
+    """
+    figure, parts = facets(stacks, "study", 2.5, columns=2)
+    for ax, study, rows in parts:
+        for method, dots in rows.groupby("method", sort=False):
+            color = method_look(method)["color"]
+            face = "none" if ":" in method else color
+            x = dots["ratio"]
+            ax.plot(x, dots["error"], "o", color=color, mfc=face, ms=4, label=named(method))
+        ax.axhline(levels[study], color=GRAY, linestyle="--", label="random weights")
+        ax.set(title=named(study), xlabel="error / constant image's")
+        log_scale(ax, "xy")
+    figure.supylabel("test error after fine-tuning, %")
+    legend(figure)
+    return figure
+
+
+@styled
 def plot_errors(bands: pd.DataFrame) -> Figure:
     """Plot test errors, in percent, against the column epoch."""
     figure, parts = facets(bands, "study", 3, margin=0.7)

@@ -250,7 +250,6 @@ MEASURES = {
     "error": "error / CD's",
     "sampled": "sampled error / CD's",
     "features": "by features",
-    "learning": "by learning",
     "ratio": "error / constant's",
 }
 
@@ -259,7 +258,7 @@ def over_cd(runs: pd.DataFrame) -> pd.DataFrame:
     """Return last errors on own inputs over those of CD with the same seed, a row for each run.
 
     `error`, by mean field, is the product of `features`, the constant image's error over that on
-    CD's inputs, and `learning`, which is the `ratio` to the constant image's error over CD's ratio.
+    CD's inputs, and of learning: the `ratio` to the constant image's error over CD's ratio.
     `sampled` is the sampled error.
     """
     ends = last(runs).query("features == 'own'")
@@ -269,8 +268,7 @@ def over_cd(runs: pd.DataFrame) -> pd.DataFrame:
     rows = ends.join(cd.add_suffix(" of cd"), on=alike)
     rows["sampled"] /= rows["sampled of cd"]
     rows["error"] /= rows["error of cd"]
-    rows["learning"] = rows.eval("ratio / `ratio of cd`")
-    rows["features"] = rows.eval("error / learning")
+    rows["features"] = rows.eval("error * `ratio of cd` / ratio")
     return rows[[*OWN, "seed", *MEASURES]]
 
 
@@ -279,7 +277,7 @@ def by_batches(rows: pd.DataFrame) -> pd.DataFrame:
     errors below CD's.
     """
     groups = rows.assign(below=100.0 * (rows["error"] < 1)).groupby(OWN, sort=False)
-    table = groups.agg(runs=("seed", "count"), below=("below", "mean"))
+    table = groups[["below"]].mean()
     for name in MEASURES:
         ends = summarize(rows, name, OWN, geometric=True).set_index(OWN)
         table[[name, f"{name} low", f"{name} high"]] = ends[["mean", "low", "high"]]
@@ -395,10 +393,8 @@ def _draw_start(ax: Axes, rows: pd.DataFrame, name: str) -> None:
         look = method_look(START)
     look["label"] = named(method)
     if method == "cd":
-        ax.axhline(rows[name].item(), color=look["color"], linewidth=1.5, label=look["label"])
+        ax.axhline(rows[name].item(), linewidth=1.5, **look)
         return
-    if ":" not in method:
-        look["linestyle"] = "-"
     line = rows.rename(columns={f"{name} low": "low", f"{name} high": "high"})
     band(ax, line, "batches", name, marker=".", **look)
 
