@@ -624,13 +624,10 @@ def plot_step_sizes(sizes: pd.DataFrame) -> Figure:
                 color=(BLUE, VERMILION, GREEN)[(layer - 1) % 3],
                 label=f"RBM {layer}",
             )
-        ends = [lines["sigma"].min(), lines["sigma"].max()]
-        ax.plot(ends, ends, "k:", linewidth=0.8, label="as large as measured")
-        ax.axvline(
-            Training.sigma0, color=PURPLE, linestyle="--", linewidth=1, label="the paper's σ0"
-        )
+        ax.axline((0.01, 0.01), (0.1, 0.1), color="black", linestyle=":", label="both equal")
+        ax.axvline(Training.sigma0, color=PURPLE, linestyle="--", label="the paper's σ0")
         log_scale(ax, "xy")
-        ax.set(title=named(study), ylabel="step size of theory")
+        ax.set(title=named(study), ylabel="σ*")
     ax.set_xlabel("step size of the pairs")
     legend(figure)
     return figure
@@ -638,29 +635,30 @@ def plot_step_sizes(sizes: pd.DataFrame) -> Figure:
 
 @styled
 def plot_falls(both: pd.DataFrame) -> Figure:
-    """Plot falls of one study against sigma0, a panel for each layer: bands measured, lines
+    """Plot falls of one study against sigma0, a row for each layer: measured, with bands, beside
     predicted.
 
-    As printed, without the reset, and without the factors.
+    With the reset and the factor, and without one of them.
     """
     kinds = {
-        "as printed": (VERMILION, "reset and noise == 'entry'"),
-        "without the reset": (BLUE, "not reset and noise == 'entry'"),
-        "without the factor": (GREEN, "reset and noise == 'off'"),
+        "reset and factor": (VERMILION, "reset and noise == 'entry'"),
+        "no reset": (BLUE, "not reset and noise == 'entry'"),
+        "no factor": (GREEN, "reset and noise == 'off'"),
     }
-    figure, parts = facets(
-        both.sort_values(["layer", "sigma0"]), "layer", 1.7, margin=1.1, sharex=True
-    )
-    for ax, layer, rows in parts:
-        ax.set_title(f"RBM {layer}")
+    layers = both.sort_values("sigma0").groupby("layer")
+    height = 1.1 + 1.7 * len(layers)
+    figure, axes = panels(len(layers), 2, height, sharex=True, sharey="row")
+    for (left, right), (layer, rows) in zip(axes, layers, strict=True):
+        left.set_title(f"RBM {layer}, measured fall, %")
+        right.set_title(f"RBM {layer}, predicted fall, %")
         for name, (color, chosen) in kinds.items():
             line = rows.query(chosen)
-            band(ax, line, "sigma0", "measured", color=color, label=f"measured, {name}")
-            ax.plot(line["sigma0"], line["predicted"], ":", color=color, label=f"predicted, {name}")
-        log_scale(ax, "x")
-    ax.set_xlabel("σ0")
-    figure.supylabel("fall of the error, %")
-    legend(figure, ncols=2)
+            band(left, line, "sigma0", "measured", color=color, label=name)
+            right.plot(line["sigma0"], line["predicted"], color=color)
+    log_scale(left, "x")
+    left.set_xlabel("σ0")
+    right.set_xlabel("σ0")
+    legend(figure)
     return figure
 
 
@@ -668,14 +666,9 @@ def plot_falls(both: pd.DataFrame) -> Figure:
 def plot_scaling(table: pd.DataFrame) -> Figure:
     """Plot falls against the number of variables."""
     figure, ((ax,),) = panels(1, 1, height=3.4)
-    looks = {
-        "measured": (BLUE, "-"),
-        "predicted": (GREEN, ":"),
-        "one gradient step": (VERMILION, "-"),
-    }
+    colors = {"measured": BLUE, "predicted": GREEN, "one gradient step": VERMILION}
     for kind, rows in table.groupby("kind", sort=False):
-        color, style = looks[kind]
-        band(ax, rows, "n_var", color=color, linestyle=style, label=kind)
+        band(ax, rows, "n_var", color=colors[kind], label=kind)
     log_scale(ax, "x")
     ax.set(ylim=(0, None), xlabel="variables", ylabel="fall of the error, %")
     legend(figure)

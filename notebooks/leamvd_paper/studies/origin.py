@@ -317,12 +317,16 @@ def plot_places(places: pd.DataFrame, function: str, n_var: int) -> Figure:
                 ax.axhspan(
                     line["low"].median(), line["high"].median(), color=color, alpha=0.2, linewidth=0
                 )
-        ax.axhline(baseline["median"], color=COLORS[BASELINE], linewidth=1, label=named(BASELINE))
+        ax.axhline(baseline["median"], color=COLORS[BASELINE], label=named(BASELINE))
         ax.set_xscale("symlog", linthresh=0.1, linscale=0.5)
         ax.set_xticks(PLACES, [f"{c:g}" for c in PLACES])
         ax.minorticks_off()
         log_scale(ax, "y")
-        ax.set(title=named(method), xlabel="place of the optimum", xlim=(-0.03, 150))
+        ax.set(
+            title=named(method).removeprefix("LEA-MVD, "),
+            xlabel="place of the optimum",
+            xlim=(-0.03, 150),
+        )
     axes[0, 0].set_ylabel("best value")
-    legend(figure, ncols=3)
+    legend(figure)
     return figure
