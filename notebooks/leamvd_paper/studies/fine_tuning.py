@@ -28,6 +28,7 @@ from .results import (
     Floats,
     Integers,
     Plan,
+    Recorded,
     Result,
     Table,
     Texts,
@@ -317,3 +318,6 @@ def plan_of_map(study: OfMap) -> Plan:
     held_out = dataclasses.replace(images, image_set=study.image_set)
     columns = [*settings_map.CELL, *SIDE]
     return plan_of(columns, sides, images, images, held_out, dtype, study.epochs, study.rates)
+
+
+RECORDED = {"classification_moved": Recorded(PAPER, lambda: plan(PAPER))}
