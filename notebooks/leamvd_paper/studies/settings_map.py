@@ -55,7 +55,6 @@ from .plots import (
     GRAY,
     GREEN,
     PURPLE,
-    SKY,
     VERMILION,
     facets,
     legend,
@@ -927,17 +926,14 @@ def plot_networks(errors: pd.DataFrame) -> Figure:
     series = {named("cd"): (trained, {"color": BLUE})}
     for (method, weights), rows in of_cells.groupby(["method", "weights"], sort=False):
         look = _marker(method)
-        if method == START:
-            look["color"] = SKY
         words = named(method)
         if weights != TRAINED:
             look["marker"] = "s"
             words = f"random as {words}"
         series[words] = rows, look
     _plot_columns(ax, series, "percent", columns)
-    alone = table.query("batches == 0 and method != 'cd'")
-    styles = ("-", "--", ":")
-    for (method, rows), style in zip(alone.groupby("method", sort=False), styles, strict=False):
+    alone = table.query("batches == 0 and method != 'cd'").groupby("method", sort=False)
+    for (method, rows), style in zip(alone, ("-", "--", ":"), strict=False):
         mean = np.exp(np.log(rows["percent"]).mean())
         ax.axhline(mean, color=GRAY, linestyle=style, linewidth=1, label=named(method))
     log_scale(ax, "y")
