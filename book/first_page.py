@@ -14,16 +14,7 @@ from PIL import Image
 
 from leamvd_paper.studies import error_measures, settings_map
 from leamvd_paper.studies.claims import Margins
-from leamvd_paper.studies.plots import (
-    COLORS,
-    GRAY,
-    legend,
-    log_scale,
-    method_look,
-    panels,
-    save,
-    styled,
-)
+from leamvd_paper.studies.plots import GRAY, legend, log_scale, method_look, panels, save, styled
 from leamvd_paper.studies.results import read_recorded
 
 SIZES = {"small": 7, "large": 28}  # pixels
@@ -144,8 +135,6 @@ def figure(found: pd.Series) -> Figure:
             if name in own:
                 line = own[name]
                 look = {**method_look(method), "marker": MARKERS[name], "label": LABELS[name]}
-                if name == "start":
-                    look["color"] = COLORS[name]
                 above.plot(line["batches"], line["CD"], markersize=4, **look)
                 below.plot(line["batches"], line["constant"], markersize=4, **look)
         lines = [(above, 1, 1, "CD"), (below, own["cd"], 7, "CD"), (below, 1, 1, "constant")]

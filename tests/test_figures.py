@@ -78,6 +78,7 @@ def test_a_gray_level_has_one_color_whatever_is_beside_it(
 
 def test_no_two_methods_have_one_color() -> None:
     colors = {method: to_hex(color) for method, color in plots.COLORS.items()}
+    assert colors.pop("no search") == colors["start"], "two names of one"
     assert len({*colors.values()}) == len(colors)
     assert all(
         to_hex(plots.method_look(f"{method}:printed")["color"]) == color

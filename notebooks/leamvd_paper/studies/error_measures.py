@@ -389,8 +389,6 @@ def _draw_start(ax: Axes, rows: pd.DataFrame, name: str) -> None:
     """Draw a measure of a method in a layer: a line over mini-batches, or CD's, which has none."""
     method = rows["method"].iloc[0]
     look = method_look(method)
-    if method == "no search":
-        look = method_look(START)
     look["label"] = named(method)
     if method == "cd":
         ax.axhline(rows[name].item(), linewidth=1.5, **look)

@@ -55,6 +55,7 @@ COLORS = {
     "sep-cma-es": PURPLE,
     "random": GRAY,
     "start": "black",
+    "no search": "black",  # the start, where it stands beside searches from it
     "snes": SKY,
     "cr-fm-nes": ORANGE,
 }
