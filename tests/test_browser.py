@@ -200,13 +200,7 @@ def test_a_click_in_the_first_pages_charts_chooses_and_the_address_keeps_it(
     address = (book / "book" / "index.html").as_uri()
     page.goto(address)
     page.check("[value=printed]")
-    box = page.locator("#first-page svg").bounding_box()
-    marks = page.locator("#first-page .large .start .mark")
-    places = [
-        float(re.findall(r"[\d.]+", str(mark.get_attribute("transform")))[0])
-        for mark in marks.all()
-    ]
-    page.mouse.click(box["x"] + places[6] + 3, box["y"] + 100)
+    page.locator("#first-page .large .start .mark").nth(6).click()
     assert page.url == f"{address}#k=200&method=printed"
     again = browser.new_page()
     again.goto(page.url)
