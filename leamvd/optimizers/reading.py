@@ -178,14 +178,14 @@ class Reading:
 
     @classmethod
     def recommended(cls) -> Self:
-        """Return the reading for a problem of one's own: the best candidate on problems that the
-        paper does not have.
+        """Return the reading for problems that the paper does not have: the best candidate that
+        does not depend on the place of the origin.
 
-        It differs from the default in R2 (a population of 8), R13 (no reset) and R17 (steps that
-        are added, so that the place of the origin does not matter). Added steps, of up to half of
-        `sigma0`, do not shrink, and bound how near a search comes: take a smaller `sigma0` for a
-        nearer end. With as many generations it makes a fifth of the default's evaluations: give
-        `n_gen`, or `max_nfev` to `leamvd.minimize`.
+        Separable CMA-ES ended lower on 17 of the 21 recorded problems. It differs from the default
+        in R2 (a population of 8), R13 (no reset) and R17 (steps that are added). Added steps, of up
+        to half of `sigma0`, do not shrink, and bound how near a search comes: take a smaller
+        `sigma0` for a nearer end. With as many generations it makes a fifth of the default's
+        evaluations: give `n_gen`, or `max_nfev` to `leamvd.minimize`.
         """
         return cls(**_CHANGES["recommended"])
 
