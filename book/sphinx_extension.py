@@ -11,6 +11,19 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 
 _NUMBER = re.compile(r"[-−<]?\s?\d.*|–|NaN|")  # a cell of a column of numbers, or an empty one
+_DATED = re.compile(r"\]\((rules/\w+\.md)(#[\w-]+)\)")  # a heading of rules that are no page
+
+
+def _lead_to_dated_rules(app: Sphinx, _page: str, source: list[str]) -> None:
+    """Lead from the page of rules to the repository, or to a copy where it has no address."""
+    options = app.config.html_theme_options
+    address = options["repository_url"]
+    if address:
+        branch = options["repository_branch"]
+        there = rf"]({address}/blob/{branch}/book/\1\2)"
+    else:
+        there = r"](path:\1)"
+    source[0] = _DATED.sub(there, source[0])
 
 
 def _align(_app: Sphinx, document: nodes.document, _page: str) -> None:
@@ -93,6 +106,7 @@ def _without_aliases(*event: Any) -> bool | None:
 def setup(app: Sphinx) -> dict[str, bool]:
     """Connect to the events of a build."""
     app.connect("config-inited", _link_to_the_repository)
+    app.connect("source-read", _lead_to_dated_rules)
     app.connect("doctree-resolved", _align)
     app.connect("doctree-read", _linked)
     app.connect("html-page-context", _described)

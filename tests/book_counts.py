@@ -16,7 +16,7 @@ from leamvd_paper.book.render import FOLDED
 
 ROOT = Path(__file__).parent.parent
 WORD = re.compile(r"[A-Za-z][A-Za-z'’-]*")
-NOT_COUNTED = {"rules", "rules_afterwards", "api", "recorded"}  # rules, and what code makes
+NOT_COUNTED = {"rules", "api", "recorded"}  # rules, and what code makes
 NO_CODE = {"remove-input", "remove-cell"}
 
 

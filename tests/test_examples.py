@@ -1,5 +1,5 @@
-"""The code that a reader copies, from the README and the page on functions of one's own: it runs as
-printed.
+"""The code that a reader copies, from the README and pages of the book: it runs, and prints what
+they say.
 """
 
 import re
@@ -14,8 +14,10 @@ from PIL import Image
 import leamvd
 from leamvd.optimizers.base import REASONS
 from leamvd.optimizers.reading import Reading
+from leamvd_paper.studies import claims
 
 ROOT = Path(__file__).parents[1]
+BLOCKS = re.MULTILINE | re.DOTALL
 README, PAGE = (
     (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "book/optimize.md")
 )
@@ -23,7 +25,7 @@ README, PAGE = (
 
 def examples(text: str, *, torch: bool = False) -> list[str]:
     """Return the examples of a page that need PyTorch, or all others."""
-    every = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    every = re.findall(r"^```python\n(.*?)^```", text, BLOCKS)
     return [example for example in every if ("import torch" in example) == torch]
 
 
@@ -85,6 +87,48 @@ def test_the_page_on_your_function_runs_as_printed(
         "lea-mvd",
         "random",
     ]
+
+
+def test_the_exercises_come_out_as_their_page_says(capsys: pytest.CaptureFixture[str]) -> None:
+    steps, scales, measures = printed_and_said("teach", capsys)
+    (star, *falls), (said, *_) = ([last_number(line) for line in lines] for lines in steps)
+    assert star == pytest.approx(said, rel=0.05)
+    assert [fall > 0.5 for fall in falls] == [True, True, False, False], "shorter ones pay"
+    for printed, told in (scales, measures):
+        numbers = [re.findall(r"[\d.]+", " ".join(lines)) for lines in (printed, told)]
+        found, known = (np.array(own, float) for own in numbers)
+        np.testing.assert_allclose(found, known, rtol=0.1, atol=0.02)
+
+
+def test_the_lines_for_a_reviewer_print_what_their_page_says(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ((printed, told),) = printed_and_said("review", capsys)
+    assert printed == told
+    page = (ROOT / "book" / "review.md").read_text(encoding="utf-8")
+    evidence = claims.evidence(claims.tables("recorded"))
+    effects = evidence.loc[evidence["claim"].isin(["C7", "C15"]), "effect"]
+    assert len(effects) == 5
+    for effect in effects:
+        assert f"{effect:.3g} times" in page or f"{effect:.2f} times" in page
+
+
+def printed_and_said(
+    page: str, capsys: pytest.CaptureFixture[str]
+) -> list[tuple[list[str], list[str]]]:
+    """Return the lines that each example of a page prints, and those that stand below it."""
+    text = (ROOT / "book" / f"{page}.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    found = []
+    for code, told in re.findall(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```", text, BLOCKS):
+        exec(code, names)
+        found.append((capsys.readouterr().out.splitlines(), told.splitlines()))
+    assert len(found) == text.count("```python")
+    return found
+
+
+def last_number(line: str) -> float:
+    return float(re.findall(r"[\d.]+", line)[-1])
 
 
 def test_the_page_and_the_docstring_have_each_reason_with_its_status() -> None:

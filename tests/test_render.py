@@ -2,8 +2,10 @@
 
 import json
 import re
+import runpy
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -89,6 +91,16 @@ def test_each_figure_of_a_notebook_has_its_data_below(pages: dict[Path, Beautifu
             ]
         for own in data:
             json.loads((path.parent / own).resolve().read_text())
+
+
+def test_the_page_of_rules_leads_to_the_repository_where_it_has_an_address() -> None:
+    made = runpy.run_path(str(ROOT / "book" / "sphinx_extension.py"))
+    links = ["[why](rules/after_the_runs.md#what-to-use)"]
+    there = "https://example.org/leamvd"
+    options = {"repository_url": there, "repository_branch": "main"}
+    app = SimpleNamespace(config=SimpleNamespace(html_theme_options=options))
+    made["_lead_to_dated_rules"](app, "book/rules", links)
+    assert links == [f"[why]({there}/blob/main/book/rules/after_the_runs.md#what-to-use)"]
 
 
 # ---- what may be shown

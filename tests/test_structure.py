@@ -17,7 +17,7 @@ from importlinter.cli import lint_imports
 from book_counts import of_notebook
 
 ROOT = Path(__file__).parent.parent
-PAGES = [*ROOT.glob("[RC]*.md"), *sorted((ROOT / "book").glob("*.md"))]
+PAGES = [*ROOT.glob("[RC]*.md"), *sorted((ROOT / "book").rglob("*.md"))]
 PAPER = ROOT / "notebooks" / "leamvd_paper"
 # what sections rest on
 SHARED = {
@@ -152,6 +152,18 @@ def test_links_lead_where_their_words_say(path: Path) -> None:
             )
         if path.suffix == ".md" and "//" not in target:
             assert (path.parent / target.partition("#")[0]).exists(), target
+
+
+def test_the_page_of_rules_leads_to_headings_of_the_dated_files() -> None:
+    page = (ROOT / "book" / "rules.md").read_text(encoding="utf-8")
+    links = re.findall(r"\]\((rules/\w+\.md)#([\w-]+)\)", page)
+    assert len(links) == page.count("](rules/")
+    for name, heading in links:
+        dated = (ROOT / "book" / name).read_text(encoding="utf-8")
+        headings = re.findall(r"^#+ (.*)$", dated, re.MULTILINE)
+        # as a code host makes ids of them
+        ids = {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in headings}
+        assert heading in ids, f"{name}#{heading}"
 
 
 def test_no_property_fails_on_a_slow_or_busy_machine() -> None:
