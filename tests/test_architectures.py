@@ -81,6 +81,12 @@ def test_trainings(tmp_path, monkeypatch) -> None:
         "all methods have the same start"
     )
     assert last.loc[("tangents", MLP), "test_error"] < 0.2
+    data = architectures.images()
+    for part in ("train", "test"):
+        V, labels = getattr(data, part), getattr(data, f"{part}_labels")
+        network = CrossEntropy(V, labels, NETWORKS["tangents"], width=5)
+        begun = network.wrong(network.start(seed=0))
+        assert first.loc[("tangents", "random"), f"{part}_error"] == begun
 
 
 def test_what_is_wrong_and_whether_networks_learn() -> None:

@@ -389,6 +389,7 @@ def test_marks_of_parts_stand_in_the_row_of_their_claim_at_most_at_the_edge() ->
     (ax,) = figure.axes
     labels = [label.get_text().partition(" ")[0] for label in ax.get_yticklabels()]
     assert labels == [*claims.CLAIMS]
+    assert ax.yaxis_inverted()
     at_right = [text.get_text() for text in ax.texts]
     assert at_right == claims.answers(rows)["as printed"].tolist()
     marks = {}
@@ -399,7 +400,11 @@ def test_marks_of_parts_stand_in_the_row_of_their_claim_at_most_at_the_edge() ->
     for met, parts in rows.groupby("met"):
         drawn = marks[words.get(met, met)]
         assert [labels[round(y)] for _, y in drawn] == parts["claim"].tolist()
-        assert [y - round(y) for _, y in drawn] == parts["view"].map(claims.OFFSETS).tolist()
+        # the axis points down: what is judged as printed stands above the middle
+        sides = {"as printed": -1, "both": 0, "conclusion": 1}
+        assert np.sign([y - round(y) for _, y in drawn]).tolist() == [
+            sides[view] for view in parts["view"]
+        ]
         known = claims.inside(parts)
         edge = claims.EDGE if met == "yes" else -claims.EDGE
         assert drawn[:, 0].tolist() == known.fillna(edge).clip(-10, 10).tolist()
@@ -411,6 +416,22 @@ def test_the_legend_names_what_a_part_is(met: str) -> None:
     plots.plt.close(figure)
     _, labels = figure.axes[0].get_legend_handles_labels()
     assert labels == [{"yes": "met", "no": "not met"}.get(met, met)]
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "said"),
+    [(-np.inf, 1.0, "below 1"), (0.5, np.inf, "above 0.5"), (0.5, 2.0, "0.5 to 2")],
+)
+@pytest.mark.parametrize(
+    ("baseline", "end"), [(claims.NOTHING, ""), ("CD", " / CD"), ("reset=off", " / no reset")]
+)
+def test_what_an_effect_has_to_be_is_said(
+    lower: float, upper: float, said: str, baseline: str, end: str
+) -> None:
+    rows = one_part(1.0, lower=lower, upper=upper, where="RBM 1", method="LEA-MVD")
+    found = claims.bounded(rows.assign(baseline=baseline)).iloc[0]
+    assert found["bounds"] == said
+    assert found["part"] == f"RBM 1, LEA-MVD{end}"
 
 
 def part(where="", **change):

@@ -83,6 +83,14 @@ def test_an_epoch_is_a_step_down_the_gradient_of_the_cross_entropy() -> None:
             np.testing.assert_allclose(theirs, ours, rtol=1e-9, atol=1e-12)
 
 
+def test_each_epoch_and_each_seed_has_an_order_of_images_of_its_own() -> None:
+    orders = []
+    for seed in (0, 1):
+        steps = fine_tune(stack(64, 5), V, LABELS, epochs=3, tuning_rate=0.1, seed=seed)
+        orders += [classifier.random_state for classifier, _ in steps]
+    assert len({*orders}) == 6
+
+
 def test_an_interruption_ends_fine_tuning(monkeypatch: pytest.MonkeyPatch) -> None:
     """scikit-learn's classifier only warns of it."""
     tuning = fine_tune(stack(64, 5), V, LABELS, epochs=3, tuning_rate=0.2, seed=0)

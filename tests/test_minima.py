@@ -134,3 +134,5 @@ def test_shares_are_shown_in_percent_from_none_to_all() -> None:
     assert_methods_have_their_colors(figure)
     line = next(line for line in figure.axes[0].lines if line.get_label() == "LEA-MVD")
     assert line.get_ydata().tolist() == [0, 100]
+    guides = [drawn.get_ydata()[0] for drawn in figure.axes[0].lines if drawn is not line]
+    assert guides == [50], "half of the searches"

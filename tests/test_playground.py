@@ -422,6 +422,11 @@ def test_the_static_figure_shows_the_states_of_its_search() -> None:
         points.update_scalarmappable()
         np.testing.assert_allclose(points.get_facecolor(), shades, err_msg="by rank, of them all")
     ends = []
+    for axis, limits in enumerate((plane.get_xlim(), plane.get_ylim())):
+        reach = np.append(
+            state.population[:, axis], mean[axis] + state.std[axis] * np.array([-1, 1])
+        )
+        assert limits[0] < reach.min() < reach.max() < limits[1], "all of it is in the picture"
     for arrow, word, name, vector in zip(
         arrows, plane.texts, ("shift", "path", "descent"), (v, P, C), strict=True
     ):
@@ -552,7 +557,10 @@ def assert_shown(states: list[dict[str, Any]], shown: dict[str, Any]) -> None:
             )
         )
     )
-    assert re.fullmatch(rf"Generation {last + 1}: error \S+, {said}\.", shown["status"])
+    status = re.fullmatch(rf"Generation {last + 1}: error (\S+), {said}\.", shown["status"])
+    assert status
+    error = float(status[1].replace("\N{MINUS SIGN}", "-"))
+    assert error == pytest.approx(now["fitness"][0], rel=6e-3), "of the best"
     for name, vector in {"path": P, "descent": C, "shift": v}.items():
         if vector.any():
             (turned,) = re.findall(r"rotate\((\S+)\)", shown["arrows"][name]["transform"])

@@ -13,7 +13,7 @@ from leamvd.networks.contrastive_divergence import CDSettings, ContrastiveDiverg
 from leamvd.networks.dbn import layer_seed
 from leamvd.networks.objective import reconstruction_errors
 from leamvd_paper.cli import main
-from leamvd_paper.studies import results, settings_map
+from leamvd_paper.studies import results, settings_map, verify
 from leamvd_paper.studies.claims import Errors, Margins
 from leamvd_paper.studies.layers import Images
 from leamvd_paper.studies.settings_map import BOOK, CELLS, START, Map
@@ -62,6 +62,18 @@ def test_a_cell_has_as_many_updates_whatever_its_mini_batches(runs: pd.DataFrame
         assert (
             trained["mean_field"] == reconstruction_errors(rbm, V, seed=layer_seed(3, 1)).mean_field
         )
+
+
+@pytest.mark.parametrize("name", ["map_7x7", "map_28x28", "few_updates_searched", "last_step_7x7"])
+def test_of_iterations_that_are_kept_one_is_the_end_of_the_training(name: str) -> None:
+    """Or none is trained: of a start the errors alone are asked for."""
+    searched = 0
+    for call in verify.recorded(name).plan()["runs"][1].values():
+        kept = call.arguments["iterations"]
+        end = call.arguments["reading"].n_gen
+        assert kept == (0,) or end in kept, call.arguments["trainer"]
+        searched += end in kept
+    assert searched
 
 
 def test_starts_are_where_searches_begin_and_on_shared_inputs_on_the_course_of_cd(
