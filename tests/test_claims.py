@@ -418,6 +418,24 @@ def test_the_legend_names_what_a_part_is(met: str) -> None:
     assert labels == [{"yes": "met", "no": "not met"}.get(met, met)]
 
 
+def test_the_effect_that_is_furthest_from_a_claim_is_by_factors_or_in_parts_of_one() -> None:
+    """Twice the upper bound, three times below the lower one, and 150 % beyond 10 %."""
+    above = one_part(2.0, where="a", says="ends at {} times")
+    below = one_part(0.2, where="b", says="is {} times", lower=0.6, upper=np.inf)
+    percent = one_part(
+        160.0, where="c", says="falls by {} %", unit="%", lower=-10.0, upper=10.0, low=np.nan
+    )
+    for parts, said in (
+        ([above], "a: ends at 2 (1.82 to 2.2) times"),
+        ([above, below], "b: is 0.2 (0.182 to 0.22) times"),
+        ([below, percent], "b: is 0.2 (0.182 to 0.22) times"),
+        ([above, percent], "c: falls by 160 %"),
+    ):
+        rows = pd.concat([evidence().query("claim != 'C4'"), *parts], ignore_index=True)
+        found = claims.answers(rows)
+        assert found.loc["C4", "furthest from the claim, as printed"] == said
+
+
 @pytest.mark.parametrize(
     ("lower", "upper", "said"),
     [(-np.inf, 1.0, "below 1"), (0.5, np.inf, "above 0.5"), (0.5, 2.0, "0.5 to 2")],

@@ -242,6 +242,22 @@ def test_the_page_says_and_gives_back_what_is_chosen(
     assert shown["words"] == shown["said"] == f"{'. '.join(words)}."
 
 
+def test_a_click_takes_the_nearest_number_of_mini_batches_and_the_address_keeps_it(
+    page: MiniRacer,
+) -> None:
+    chart = BeautifulSoup(json.loads(page.eval('shown("start", 4)'))["chart"], "html.parser")
+    for size in MADE["SIZES"]:
+        marks = chart.select_one(f"g.{size} g.start").select("path.mark")
+        for k, mark in zip(DATA[size]["start"]["batches"], marks, strict=True):
+            x = float(re.findall(r"[\d.]+", mark["transform"])[0])
+            for near in (x - 4, x + 4):
+                page.eval(f"root_.querySelector('svg').onclick({{ clientX: {near} }})")
+                position = page.eval("controls_.batches.valueAsNumber")
+                assert error_measures.BATCHES[int(position)] == k
+                assert page.eval("history.address") == f"#k={k}&method=start"
+                assert json.loads(page.eval("drawn()"))["words"].startswith(f"{k} mini-batch")
+
+
 @pytest.mark.parametrize("method", MADE["METHODS"])
 def test_the_charts_of_the_page_show_the_errors_at_their_axes(page: MiniRacer, method: str) -> None:
     position = 4

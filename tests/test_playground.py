@@ -492,6 +492,18 @@ function changed(name, value) {
   controls_.form.oninput({ target: controls_[name] });
   return drawn();
 }
+function pressed(name) { controls_[name].onclick(); return drawn(); }
+function typed(key, inside) {
+  root_.onkeydown({ key, target: { closest: () => inside ?? null }, preventDefault() {} });
+  return drawn();
+}
+function clicked(clientX, clientY) {
+  const area = root_.querySelector("svg.plot").querySelector("svg.area");
+  area.listeners.click({ currentTarget: area, clientX, clientY });
+  return drawn();
+}
+let timer_ = null;
+d3.interval = (act, wait) => (timer_ = { act, wait, stop() { timer_ = null; } });
 """
 
 
@@ -686,6 +698,63 @@ def test_one_individual_of_any_population_is_drawn_anew(reader: MiniRacer) -> No
     assert reader.eval("Number(controls_.n_elite.max)") == 8
     reader.eval('opened("#play-2d")')
     assert reader.eval("Number(controls_.n_elite.max)") == float(CONTROLS["n_elite"]["max"]) == 23
+
+
+def test_buttons_and_keys_lead_through_the_generations(reader: MiniRacer) -> None:
+    shown = json.loads(reader.eval('opened("#play-2d")'))
+    now = int(shown["settings"]["generation"])
+    acts = {
+        'pressed("step")': now + 1,
+        'typed("ArrowRight")': now + 2,
+        'typed("ArrowRight", "an input")': now + 2,
+        'pressed("back")': now + 1,
+        'typed("ArrowLeft")': now,
+        'pressed("restart")': 1,
+    }
+    for act, generation in acts.items():
+        shown = json.loads(reader.eval(act))
+        assert int(shown["settings"]["generation"]) == generation, act
+        assert_shown(of_controls(reader, shown["settings"]), shown)
+
+
+@pytest.mark.parametrize("act", ['pressed("play")', 'typed(" ")'])
+def test_a_search_is_played_to_its_last_generation(reader: MiniRacer, act: str) -> None:
+    reader.eval('opened("#play-2d"), changed("speed", "8"), changed("generation", "117")')
+    before = reader.eval("history.address")
+    reader.eval(act)
+    assert reader.eval("[controls_.play.textContent, timer_.wait].join()") == "Pause,125"
+    reader.eval("timer_.act()")
+    assert reader.eval("controls_.generation.value") == "118"
+    assert reader.eval("history.address") == before, "of where it stands still"
+    reader.eval(act)
+    assert reader.eval("[controls_.play.textContent, timer_ === null].join()") == "Play,true"
+    assert "generation=118&" in reader.eval("history.address")
+    reader.eval(act)
+    reader.eval("timer_.act(), timer_.act()")
+    assert reader.eval("[controls_.play.textContent, timer_ === null].join()") == "Play,true"
+    assert "generation=120&" in reader.eval("history.address")
+
+
+@pytest.mark.parametrize("view", ["whole", "population"])
+def test_a_click_in_the_plane_is_the_start_of_another_search(reader: MiniRacer, view: str) -> None:
+    reader.eval('opened("#play-orthogonality")')
+    shown = json.loads(reader.eval(f'changed("view", "{view}")'))
+    x, y = (axis(ticks, place) for place, ticks in enumerate(shown["plane"]["axes"]))
+    shown = json.loads(reader.eval("clicked(120, 60)"))
+    settings = shown["settings"]
+    start = [float(settings[name]) for name in ("x1", "x2")]
+    assert start == pytest.approx([x(120), y(60)], abs=1e-3 * (x(300) - x(0)))
+    assert (settings["generation"], settings["preset"]) == ("1", "")
+    assert_shown(of_controls(reader, settings), shown)
+
+
+def test_the_address_leads_back_to_what_is_shown(reader: MiniRacer) -> None:
+    reader.eval('opened("#play-signs")')
+    shown = json.loads(reader.eval('changed("x1", "0.75"), changed("reset", "off")'))
+    assert shown["settings"]["preset"] == "", "it is no figure of the page any more"
+    address = reader.eval("history.address")
+    reader.eval('opened("#play-2d")')
+    assert json.loads(reader.eval(f"opened({json.dumps(address)})")) == shown
 
 
 def test_labels_of_arrows_keep_their_distance(reader: MiniRacer) -> None:

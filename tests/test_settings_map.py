@@ -13,7 +13,7 @@ from leamvd.networks.contrastive_divergence import CDSettings, ContrastiveDiverg
 from leamvd.networks.dbn import layer_seed
 from leamvd.networks.objective import reconstruction_errors
 from leamvd_paper.cli import main
-from leamvd_paper.studies import results, settings_map, verify
+from leamvd_paper.studies import results, settings_map
 from leamvd_paper.studies.claims import Errors, Margins
 from leamvd_paper.studies.layers import Images
 from leamvd_paper.studies.settings_map import BOOK, CELLS, START, Map
@@ -64,16 +64,20 @@ def test_a_cell_has_as_many_updates_whatever_its_mini_batches(runs: pd.DataFrame
         )
 
 
-@pytest.mark.parametrize("name", ["map_7x7", "map_28x28", "few_updates_searched", "last_step_7x7"])
-def test_of_iterations_that_are_kept_one_is_the_end_of_the_training(name: str) -> None:
+@pytest.mark.parametrize("recorded", [settings_map.SMALL, settings_map.LARGE], ids=["7x7", "28x28"])
+def test_of_iterations_that_are_kept_one_is_the_end_of_the_training(recorded: Map) -> None:
     """Or none is trained: of a start the errors alone are asked for."""
-    searched = 0
-    for call in verify.recorded(name).plan()["runs"][1].values():
+    cells = recorded.cells[:5]
+    one = dataclasses.replace(recorded, seeds=(0,), cells=cells, searched=cells)
+    ends = set()
+    for (*_, method, _), call in settings_map.plan(one)["runs"][1].items():
         kept = call.arguments["iterations"]
-        end = call.arguments["reading"].n_gen
-        assert kept == (0,) or end in kept, call.arguments["trainer"]
-        searched += end in kept
-    assert searched
+        if method == START:
+            assert kept == (0,)
+        else:
+            assert call.arguments["reading"].n_gen in kept, method
+            ends.add(method)
+    assert ends >= {"cd", "lea-mvd", "lea-mvd:printed"}
 
 
 def test_starts_are_where_searches_begin_and_on_shared_inputs_on_the_course_of_cd(
@@ -298,6 +302,30 @@ def test_the_time_that_is_told_is_that_of_all_searches_seeds_and_inputs() -> Non
         settings_map.seconds(dataclasses.replace(one, methods=())) for one in (own, longer)
     )
     assert twice == pytest.approx(7 / 5 * cd)
+
+
+@pytest.mark.parametrize(
+    ("given", "cell", "words"),
+    [
+        ({}, BOOK, "N(0, 0.1), rate 0.1, a start of 600 mini-batches"),
+        ({"x0_epochs": 2, "learning_rate": 0.2}, BOOK, "N(0, 0.1), rate 0.1, a start of 600"),
+        (
+            {"weight_scale": 0.02, "learning_rate": 0.004, "x0": "batch", "x0_batches": 10},
+            ("0.01/0.003", 5),
+            "N(0, 0.01), rate 0.003, a start of 5",
+        ),
+        ({"x0": "batch"}, ("0.1/0.1", 1), "N(0, 0.1), rate 0.1, a start of 1 mini-batch"),
+    ],
+)
+def test_the_nearest_cell_of_the_map_is_named_with_its_answers(
+    given: dict[str, Any], cell: tuple[str, int], words: str
+) -> None:
+    runs = settings_map.recorded().runs
+    told = settings_map.nearest("C5", given)
+    assert told.startswith(f"the nearest cell of the map, {words}")
+    answers = settings_map.answers(settings_map.evidence(settings_map.at(runs, cell), Margins()))
+    for view, answer in answers[cell]["C5"].items():
+        assert f"{view}: {answer}" in told
 
 
 def test_settings_of_the_map_are_the_cell_of_the_map() -> None:
