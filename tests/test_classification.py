@@ -156,6 +156,11 @@ def test_each_batch_of_chains_brings_the_partition_function_nearer() -> None:
     assert rows["log_z"].nunique() == classification.BATCHES
     assert rows["log_z"].iloc[-1] == pytest.approx(exact, abs=4 * rows["error"].iloc[-1])
     assert rows["error"].iloc[-1] < rows["error"].iloc[0]
+    other = classification.likelihoods(
+        as_result([rbm]), DIGITS, "float64", seed=1, n_chains=10, n_temperatures=1
+    ).rows
+    assert {*other["independent"]} == {*rows["independent"]}, "of the same bits for every stack"
+    assert other["log_z"].iloc[0] != rows["log_z"].iloc[0], "by chains of its own"
 
 
 def test_tables_have_every_stack_and_mistakes_are_those_of_the_last_epoch(tmp_path) -> None:

@@ -282,7 +282,8 @@ def test_a_cross_stands_where_the_matrix_would_need_the_memory_of_n_squared() ->
 
 def test_effects_stand_in_the_row_of_their_alternative() -> None:
     methods = ["lea-mvd:reset=off", "lea-mvd:sigma0=0.01", "lea-mvd:path=off"]
-    table = made("ratio", problem=["RBM 1", "RBM 2"], method=methods)
+    problems = [f"RBM {layer}" for layer in range(1, 8)]  # more than there are colors
+    table = made("ratio", problem=problems, method=methods)
     table = table.assign(item="R13", different=True, same=False)
     (ax,) = readings.plot_effects(table).axes
     assert ax.yaxis_inverted()

@@ -41,6 +41,17 @@ def test_a_figure_is_as_wide_as_the_text_and_has_more_pixels_than_are_shown(tmp_
         assert image.height / image.width == pytest.approx(3 / plots.WIDTH, rel=0.01)
 
 
+def test_bars_reach_from_the_middle_to_both_ends_and_are_none_without_an_interval() -> None:
+    rows = pd.DataFrame({"mean": [3.0, 5.0], "low": [2.0, np.nan], "high": [7.0, np.nan]})
+    assert plots.error_bars(rows).tolist() == [[1, 0], [4, 0]]
+    _, ((ax,),) = plots.panels(1, 1, height=3)
+    ax.errorbar([0, 1], rows["mean"], plots.error_bars(rows))
+    (bars,) = ax.collections
+    plots.plt.close("all")
+    ends = [segment[:, 1].tolist() for segment in bars.get_segments()]
+    assert ends == [[2, 7], [5, 5]]
+
+
 def test_a_band_is_the_interval_in_the_color_of_its_line() -> None:
     figure, ((ax,),) = plots.panels(1, 1, height=3)
     line = pd.DataFrame(
