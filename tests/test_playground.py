@@ -482,7 +482,9 @@ function drawn() {
   const axes = shapes("plot", "g").filter((node) => node.attributes["font-family"]).slice(0, 2);
   const plane = { axes: axes.map(ticks), ellipse: known(shapes("plot", ".sigma")[0]),
     points: shapes("plot", ".point").map(known), best: shapes("plot", ".best").map(known),
-    mean: shapes("plot", ".mean").map(known) };
+    mean: shapes("plot", ".mean").map(known), size: shapes("plot", "svg.area")[0].width,
+    contours: shapes("plot", "g.contours").map(known),
+    rings: shapes("plot", "g.contours")[0].querySelectorAll("path").map(known) };
   return JSON.stringify({ plane, charts, arrows: Object.fromEntries(arrows), values, status,
     settings: Object.fromEntries(new FormData({ elements: controls_ })) });
 }
@@ -556,7 +558,7 @@ def assert_shown(states: list[dict[str, Any]], shown: dict[str, Any]) -> None:
     if P.any() and C.any():
         angle = np.degrees(np.arccos(P @ C / np.linalg.norm(P) / np.linalg.norm(C)))
         assert float(values["angle"].removesuffix("°")) == pytest.approx(angle, abs=0.6)
-    assert_plane(now, shown["plane"])
+    assert_plane(now, shown["plane"], shown["settings"]["view"])
     last = len(states) - 1
     said = (
         "first population"
@@ -609,7 +611,7 @@ def assert_shown(states: list[dict[str, Any]], shown: dict[str, Any]) -> None:
 TITLES = {"errors": "error of the best", "betas": "β₁ (solid), β₂ (dashed)", "widths": "‖σ‖ / √n"}
 
 
-def assert_plane(now: dict[str, Any], plane: dict[str, Any]) -> None:
+def assert_plane(now: dict[str, Any], plane: dict[str, Any], view: str) -> None:
     """Hold the ellipse and the marks to a state, within a thousandth of what the axes show."""
     x, y = (axis(ticks, place) for place, ticks in enumerate(plane["axes"]))
     near = {"atol": 1e-3 * (x(300) - x(0))}
@@ -625,12 +627,47 @@ def assert_plane(now: dict[str, Any], plane: dict[str, Any]) -> None:
     population = np.array(now["population"])
     np.testing.assert_allclose(places(plane["best"]), population[:1], **near)
     np.testing.assert_allclose(places(plane["mean"]), [now["mean"]], **near)
+    if view == "population":
+        reach = np.vstack([population, np.add(now["mean"], now["std"])])
+        assert x(0) <= reach[:, 0].min() <= reach[:, 0].max() <= x(plane["size"])
+        assert y(plane["size"]) <= reach[:, 1].min() <= reach[:, 1].max() <= y(0)
     # the best lies on top
     np.testing.assert_allclose(places(plane["points"]), population[::-1], **near)
     ranks = np.arange(len(population))[::-1]
     fills = [to_rgba(mark["fill"]) for mark in plane["points"]]
     shades = plt.colormaps["viridis"](ranks / ranks[0])
     np.testing.assert_allclose(fills, shades, atol=0.02, err_msg="colors are by rank")
+
+
+def holes(plane: dict[str, Any]) -> list[tuple[Any, Any]]:
+    """Return center and half widths, in pixels, of the part below each contour."""
+    (scale,) = (float(part["transform"][6:-1]) for part in plane["contours"])
+    found = []
+    for ring in plane["rings"]:
+        rings = [
+            scale * np.array(re.findall(r"-?[\d.]+", part), dtype=float).reshape(-1, 2)
+            for part in ring["d"].split("M")[1:]
+        ]
+        inside = min(rings, key=lambda points: np.ptp(points, axis=0).prod())
+        low, high = inside.min(axis=0), inside.max(axis=0)
+        found.append(((low + high) / 2, (high - low) / 2))
+    return found
+
+
+@pytest.mark.parametrize(("function", "ratio", "count"), [("sphere", 1, 10), ("ellipsoid", 10, 2)])
+def test_contours_have_their_share_of_the_plane_below_them(
+    reader: MiniRacer, function: str, ratio: int, count: int
+) -> None:
+    """Of x^2 + y^2 circles; of x^2 + 100 y^2 ellipses, ten times as wide as they are high."""
+    reader.eval('opened("#play-2d"), changed("view", "whole")')
+    plane = json.loads(reader.eval(f'changed("function", "{function}")'))["plane"]
+    x, y = (axis(ticks, place) for place, ticks in enumerate(plane["axes"]))
+    for k, (center, halves) in enumerate(holes(plane)[:count], start=1):
+        assert [x(center[0]), y(center[1])] == pytest.approx([0, 0], abs=0.02)
+        area = plane["size"] ** 2 * (k / 13) ** 1.5
+        height = np.sqrt(area / (np.pi * ratio))
+        assert halves.tolist() == pytest.approx([ratio * height, height], abs=2)
+    assert len(plane["rings"]) == 12
 
 
 def axis(ticks: list[dict[str, str]], place: int) -> Callable[..., Any]:

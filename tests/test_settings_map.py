@@ -357,9 +357,11 @@ def test_the_command_answers_a_claim_at_ones_own_settings(tmp_path: Path) -> Non
     command += ["-p", "x0=batch", "-p", "x0_batches=5", "--output", str(tmp_path)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(settings_map.Map, "study", short(settings_map.Map.study))
+        patch.setattr(settings_map, "seconds", lambda one: 90.0)
         run = CliRunner().invoke(main, command, catch_exceptions=False)
     assert run.exit_code == 0
     for words in (
+        "C4 at 7x7 pixels, 100 images, 1 seed: about 1.5 minutes on one processor",
         "LEA-MVD as printed ends at",
         "over that of a constant image",
         "not the paper's images",
