@@ -400,10 +400,13 @@ def test_networks_stand_in_their_column_and_the_start_as_a_line() -> None:
 
 
 def test_longer_searches_are_geometric_means_at_their_marks() -> None:
-    problems = ["sphere, n = 10", "rastrigin, n = 10"]
+    problems = ["sphere, n = 10", "rastrigin, n = 10", "ackley, n = 10"]
     methods = ["lea-mvd", "random"]
     table = made("best", problem=problems, method=methods, mark=[1, 10], seed=[0, 1])
-    for ax, problem in zip(longer_searches.plot_longer(table).axes, problems, strict=True):
+    *axes, empty = longer_searches.plot_longer(table).axes
+    assert not empty.axison
+    assert axes[2].get_xlabel() == "evaluations for each variable"
+    for ax, problem in zip(axes, problems, strict=True):
         assert ax.get_title() == problem
         for method in methods:
             rows = of(table, problem=problem, method=method)
