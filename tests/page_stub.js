@@ -24,8 +24,10 @@ class Element {
   appendChild(node) { return this.insertBefore(node, null); }
   removeChild(node) { this.childNodes = this.childNodes.filter((child) => child !== node); node.parentNode = null; }
   compareDocumentPosition() { return 4; }
-  getBoundingClientRect() { return { width: this.size[0], height: this.size[1] }; }
-  addEventListener() {}
+  getBoundingClientRect() { return { left: 0, top: 0, width: this.size[0], height: this.size[1] }; }
+  get clientLeft() { return 0; }
+  get clientTop() { return 0; }
+  addEventListener(name, listener) { this.listeners = { ...this.listeners, [name]: listener }; }
   scrollIntoView() {}
   get width() { return Number(this.attributes.width); }
   get height() { return Number(this.attributes.height); }
@@ -67,7 +69,7 @@ class Image {
 }
 
 const location = { hash: "" };
-const history = { replaceState() {} };
+const history = { replaceState(state, title, address) { history.address = address; } };
 const window = { devicePixelRatio: 2, addEventListener: (name, listener) => { window[name] = listener; } };
 const document = { createElementNS: (_, tag) => new Element(tag), documentElement: { classList: { add() {} } } };
 

@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
+from sklearn.neural_network import MLPClassifier
 
 from leamvd import Reading
+from leamvd.networks.dbn import fitted
 from leamvd_paper.studies import architectures
 from leamvd_paper.studies.architectures import ACTIVATIONS, MLP, NETWORKS, CrossEntropy
 from leamvd_paper.studies.study_methods import Method
@@ -81,6 +83,21 @@ def test_trainings(tmp_path, monkeypatch) -> None:
         "all methods have the same start"
     )
     assert last.loc[("tangents", MLP), "test_error"] < 0.2
+    data = architectures.images()
+    for part in ("train", "test"):
+        V, labels = getattr(data, part), getattr(data, f"{part}_labels")
+        network = CrossEntropy(V, labels, NETWORKS["tangents"], width=5)
+        begun = network.wrong(network.start(seed=0))
+        assert first.loc[("tangents", "random"), f"{part}_error"] == begun
+
+
+def test_gradients_are_scikit_learns_without_weight_decay() -> None:
+    objective = CrossEntropy(V, LABELS, ("tanh",), width=4)
+    x, epochs = architectures.by_gradients(objective, seed=1)
+    known = MLPClassifier((4,), activation="tanh", alpha=0, random_state=1)
+    fitted(known, V, LABELS)
+    assert epochs == known.n_iter_
+    assert objective(x[None]) == pytest.approx(log_loss(LABELS, known.predict_proba(V)), rel=1e-9)
 
 
 def test_what_is_wrong_and_whether_networks_learn() -> None:

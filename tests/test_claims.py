@@ -389,6 +389,7 @@ def test_marks_of_parts_stand_in_the_row_of_their_claim_at_most_at_the_edge() ->
     (ax,) = figure.axes
     labels = [label.get_text().partition(" ")[0] for label in ax.get_yticklabels()]
     assert labels == [*claims.CLAIMS]
+    assert ax.yaxis_inverted()
     at_right = [text.get_text() for text in ax.texts]
     assert at_right == claims.answers(rows)["as printed"].tolist()
     marks = {}
@@ -399,7 +400,11 @@ def test_marks_of_parts_stand_in_the_row_of_their_claim_at_most_at_the_edge() ->
     for met, parts in rows.groupby("met"):
         drawn = marks[words.get(met, met)]
         assert [labels[round(y)] for _, y in drawn] == parts["claim"].tolist()
-        assert [y - round(y) for _, y in drawn] == parts["view"].map(claims.OFFSETS).tolist()
+        # the axis points down: what is judged as printed stands above the middle
+        sides = {"as printed": -1, "both": 0, "conclusion": 1}
+        assert np.sign([y - round(y) for _, y in drawn]).tolist() == [
+            sides[view] for view in parts["view"]
+        ]
         known = claims.inside(parts)
         edge = claims.EDGE if met == "yes" else -claims.EDGE
         assert drawn[:, 0].tolist() == known.fillna(edge).clip(-10, 10).tolist()
@@ -411,6 +416,40 @@ def test_the_legend_names_what_a_part_is(met: str) -> None:
     plots.plt.close(figure)
     _, labels = figure.axes[0].get_legend_handles_labels()
     assert labels == [{"yes": "met", "no": "not met"}.get(met, met)]
+
+
+def test_the_effect_that_is_furthest_from_a_claim_is_by_factors_or_in_parts_of_one() -> None:
+    """Twice the upper bound, three times below the lower one, and 150 % beyond 10 %."""
+    above = one_part(2.0, where="a", says="ends at {} times")
+    below = one_part(0.2, where="b", says="is {} times", lower=0.6, upper=np.inf)
+    percent = one_part(
+        160.0, where="c", says="falls by {} %", unit="%", lower=-10.0, upper=10.0, low=np.nan
+    )
+    for parts, said in (
+        ([above], "a: ends at 2 (1.82 to 2.2) times"),
+        ([above, below], "b: is 0.2 (0.182 to 0.22) times"),
+        ([below, percent], "b: is 0.2 (0.182 to 0.22) times"),
+        ([above, percent], "c: falls by 160 %"),
+    ):
+        rows = pd.concat([evidence().query("claim != 'C4'"), *parts], ignore_index=True)
+        found = claims.answers(rows)
+        assert found.loc["C4", "furthest from the claim, as printed"] == said
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "said"),
+    [(-np.inf, 1.0, "below 1"), (0.5, np.inf, "above 0.5"), (0.5, 2.0, "0.5 to 2")],
+)
+@pytest.mark.parametrize(
+    ("baseline", "end"), [(claims.NOTHING, ""), ("CD", " / CD"), ("reset=off", " / no reset")]
+)
+def test_what_an_effect_has_to_be_is_said(
+    lower: float, upper: float, said: str, baseline: str, end: str
+) -> None:
+    rows = one_part(1.0, lower=lower, upper=upper, where="RBM 1", method="LEA-MVD")
+    found = claims.bounded(rows.assign(baseline=baseline)).iloc[0]
+    assert found["bounds"] == said
+    assert found["part"] == f"RBM 1, LEA-MVD{end}"
 
 
 def part(where="", **change):

@@ -83,6 +83,14 @@ def test_an_epoch_is_a_step_down_the_gradient_of_the_cross_entropy() -> None:
             np.testing.assert_allclose(theirs, ours, rtol=1e-9, atol=1e-12)
 
 
+def test_each_epoch_and_each_seed_has_an_order_of_images_of_its_own() -> None:
+    orders = []
+    for seed in (0, 1):
+        steps = fine_tune(stack(64, 5), V, LABELS, epochs=3, tuning_rate=0.1, seed=seed)
+        orders += [classifier.random_state for classifier, _ in steps]
+    assert len({*orders}) == 6
+
+
 def test_an_interruption_ends_fine_tuning(monkeypatch: pytest.MonkeyPatch) -> None:
     """scikit-learn's classifier only warns of it."""
     tuning = fine_tune(stack(64, 5), V, LABELS, epochs=3, tuning_rate=0.2, seed=0)
@@ -148,6 +156,11 @@ def test_each_batch_of_chains_brings_the_partition_function_nearer() -> None:
     assert rows["log_z"].nunique() == classification.BATCHES
     assert rows["log_z"].iloc[-1] == pytest.approx(exact, abs=4 * rows["error"].iloc[-1])
     assert rows["error"].iloc[-1] < rows["error"].iloc[0]
+    other = classification.likelihoods(
+        as_result([rbm]), DIGITS, "float64", seed=1, n_chains=10, n_temperatures=1
+    ).rows
+    assert {*other["independent"]} == {*rows["independent"]}, "of the same bits for every stack"
+    assert other["log_z"].iloc[0] != rows["log_z"].iloc[0], "by chains of its own"
 
 
 def test_tables_have_every_stack_and_mistakes_are_those_of_the_last_epoch(tmp_path) -> None:

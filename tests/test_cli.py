@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
@@ -247,6 +248,23 @@ def test_a_small_error_that_tells_of_no_learning_is_said_to_be_one() -> None:
         [({"exponent": 1.5}, ended(small)), ({"exponent": 3.0}, ended(errors))]
     )
     assert together.splitlines()[-1] == f"{told} own inputs, RBM 3, exponent=3.0."
+
+
+def test_errors_stand_beside_those_of_the_recorded_run_where_there_is_one() -> None:
+    summary = ended({"cd": (1200.0, 0.2), "lea-mvd": (1300.0, 0.3), "random": (1400.0, 0.4)})
+    assert "recorded" not in cli._printed(summary)
+    known = {"ratio": [0.5, 2.25, np.nan], "paired": [4, 3, np.nan]}
+    ends = {"ratio_low": [0.4, 2.0, np.nan], "ratio_high": [0.6, 2.5, np.nan]}
+    said = cli._printed(summary.assign(**known, **ends))
+    heading, *table = said.partition("over the errors of the recorded run; ")[2].splitlines()
+    assert heading == "seeds in common: 3"
+    rows = [" ".join(row.split()) for row in table]
+    assert rows[:3] == [
+        "inputs method RBM 3",
+        "own CD 0.50 (0.40 to 0.60)",
+        "own LEA-MVD 2.25 (2.00 to 2.50)",
+    ]
+    assert not any("random" in row for row in rows), "of which nothing is recorded"
 
 
 def runs(output: Path) -> pd.DataFrame:

@@ -142,6 +142,15 @@ def test_what_is_computed_is_the_start_of_each_layer_the_search_from_it_and_cd()
     assert inputs["start", "cd", 3] == inputs["own", "start", 3]
 
 
+def test_probes_are_of_the_first_seeds_and_of_some_starts_and_pictures_of_one_seed() -> None:
+    several = SETTINGS.changed(seeds=(5, 6, 7), n_probes=2)
+    planned = error_measures.plan([several])
+    for table, batches, seeds in (("probes", {0, 3}, {5, 6}), ("pictures", {0, 1, 3}, {5})):
+        columns, calls = planned[table]
+        labels = pd.DataFrame([*calls], columns=columns)
+        assert ({*labels["batches"]}, {*labels["seed"]}) == (batches, seeds)
+
+
 def test_the_last_layer_of_three_is_swapped_onto_the_features_of_the_second() -> None:
     _, calls = error_measures.plan([SETTINGS.changed(layers=(4, 4, 3))])["runs"]
     images = (40, SETTINGS.training.momentum_epochs)

@@ -41,6 +41,59 @@ def test_a_figure_is_as_wide_as_the_text_and_has_more_pixels_than_are_shown(tmp_
         assert image.height / image.width == pytest.approx(3 / plots.WIDTH, rel=0.01)
 
 
+@pytest.mark.parametrize(
+    ("ends", "major", "minor"),
+    [((1.2, 8.0), {}, {2, 3, 4, 6}), ((0.5, 20_000.0), {"1", "100", "10,000"}, set())],
+)
+def test_logarithmic_axes_have_plain_numbers_between_powers_of_ten_where_these_are_few(
+    ends: tuple[float, float], major: set[str], minor: set[int]
+) -> None:
+    figure, ((ax,),) = plots.panels(1, 1, height=3)
+    ax.plot(ends, ends)
+    plots.log_scale(ax, "xy")
+    figure.draw_without_rendering()
+    plots.plt.close(figure)
+    for axis in (ax.xaxis, ax.yaxis):
+        low, high = axis.get_view_interval()
+        shown = {}
+        for is_minor in (False, True):
+            places = axis.get_ticklocs(minor=is_minor)
+            labels = [label.get_text() for label in axis.get_ticklabels(minor=is_minor)]
+            pairs = zip(places, labels, strict=True)
+            shown[is_minor] = {x: text for x, text in pairs if low <= x <= high and text}
+        assert {*major} <= {*shown[False].values()}
+        assert {*minor} <= {*shown[True]}
+        assert bool(minor) == bool(shown[True])
+        assert all(text == f"{x:,g}" for part in shown.values() for x, text in part.items())
+
+
+@pytest.mark.parametrize("length", [5, 30, 60])
+def test_a_legend_has_each_label_once_and_is_no_wider_than_the_figure(length: int) -> None:
+    figure, axes = plots.panels(1, 2, height=3)
+    labels = [f"{i} {'long ' * length}"[:length] for i in range(5)]
+    for ax in axes[0]:
+        for label in [*labels, "without C_ani"]:
+            ax.plot([1, 2], label=label)
+    plots.legend(figure, ncols=5)
+    (shown,) = figure.legends
+    assert [text.get_text() for text in shown.texts] == [*labels, "without $C_{ani}$"]
+    figure.draw_without_rendering()
+    box = shown.get_window_extent()
+    plots.plt.close(figure)
+    assert 0 <= box.x0 < box.x1 <= figure.bbox.width
+
+
+def test_bars_reach_from_the_middle_to_both_ends_and_are_none_without_an_interval() -> None:
+    rows = pd.DataFrame({"mean": [3.0, 5.0], "low": [2.0, np.nan], "high": [7.0, np.nan]})
+    assert plots.error_bars(rows).tolist() == [[1, 0], [4, 0]]
+    _, ((ax,),) = plots.panels(1, 1, height=3)
+    ax.errorbar([0, 1], rows["mean"], plots.error_bars(rows))
+    (bars,) = ax.collections
+    plots.plt.close("all")
+    ends = [segment[:, 1].tolist() for segment in bars.get_segments()]
+    assert ends == [[2, 7], [5, 5]]
+
+
 def test_a_band_is_the_interval_in_the_color_of_its_line() -> None:
     figure, ((ax,),) = plots.panels(1, 1, height=3)
     line = pd.DataFrame(

@@ -163,3 +163,24 @@ def test_networks_of_the_map_begin_from_its_stacks() -> None:
     assert ("any", 0, "random-1", RESIZED, 0) in runs
     assert ("guide", 3, START, RESIZED, 0) not in runs
     assert len(runs) == 3 * (1 + 3 + 2 + 1)
+
+
+@pytest.mark.parametrize("of_map", [False, True])
+def test_every_rate_is_chosen_by_images_that_no_network_was_trained_on(of_map: bool) -> None:
+    if of_map:
+        cells = (("guide", 3),)
+        tiny = dataclasses.replace(
+            settings_map.QUICK, seeds=(0, 1, 2), cells=cells, searched=cells, updates=40
+        )
+        planned = fine_tuning.plan_of_map(OfMap(cells=tiny, scales=("1",)))
+    else:
+        given = {"n_held_out": 200, "methods": ("cd", "lea-mvd"), "scales": ("1",)}
+        planned = fine_tuning.plan(Settings(images=Images(n_images=600).known(), **given))
+    choices = planned["rates"][1].values()
+    assert len(choices) == len({call.key for call in choices})
+    for images, held_out in {(c.arguments["images"], c.arguments["held_out"]) for c in choices}:
+        whole = dataclasses.replace(images, n_images=images.n_images + held_out.n_images)
+        parts = [one.load("float32").train for one in (images, held_out)]
+        both = np.concatenate(parts).view("V196")
+        every = whole.load("float32").train.view("V196")
+        assert np.array_equal(np.sort(both, axis=0), np.sort(every, axis=0))

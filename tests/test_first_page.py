@@ -93,6 +93,27 @@ def test_digits_are_those_of_the_recorded_pictures_in_16_levels() -> None:
             assert not (shown % MADE["STEP"]).any()
 
 
+def test_lines_of_the_static_figure_are_the_errors_that_their_axes_name() -> None:
+    figure = MADE["figure"](pd.Series(DATA))
+    plots.plt.close(figure)
+    above, below = (row.tolist() for row in np.reshape(figure.axes[:4], (2, 2)))
+    for axes, over, words in ((above, "CD", "CD's"), (below, "constant", "constant's")):
+        assert axes[0].get_ylabel() == f"error of RBM 3 / {words}"
+        for ax, (size, side) in zip(axes, MADE["SIZES"].items(), strict=True):
+            own = DATA[size]
+            drawn, names = ax.get_legend_handles_labels()
+            assert names == [MADE["LABELS"][name] for name in MADE["METHODS"] if name in own]
+            for curve, name in zip(drawn, [n for n in MADE["METHODS"] if n in own], strict=True):
+                assert curve.get_xdata().tolist() == own[name]["batches"]
+                assert curve.get_ydata().tolist() == own[name][over]
+            levels = {"CD": 1} if over == "CD" else {"CD": own["cd"], "constant": 1}
+            words_at = {text.get_text(): text.get_position()[1] for text in ax.texts}
+            assert words_at == levels
+            guides = [line.get_ydata()[0] for line in ax.lines if line not in drawn]
+            assert sorted(guides) == sorted(levels.values())
+            assert over == "constant" or ax.get_title() == f"{side}×{side} pixels"
+
+
 def test_digits_of_the_static_figure_stand_at_their_names() -> None:
     marked = {}
     for size, side in MADE["SIZES"].items():
@@ -219,6 +240,22 @@ def test_the_page_says_and_gives_back_what_is_chosen(
             "the originals, those of CD, and the chosen ones or none"
         )
     assert shown["words"] == shown["said"] == f"{'. '.join(words)}."
+
+
+def test_a_click_takes_the_nearest_number_of_mini_batches_and_the_address_keeps_it(
+    page: MiniRacer,
+) -> None:
+    chart = BeautifulSoup(json.loads(page.eval('shown("start", 4)'))["chart"], "html.parser")
+    for size in MADE["SIZES"]:
+        marks = chart.select_one(f"g.{size} g.start").select("path.mark")
+        for k, mark in zip(DATA[size]["start"]["batches"], marks, strict=True):
+            x = float(re.findall(r"[\d.]+", mark["transform"])[0])
+            for near in (x - 4, x + 4):
+                page.eval(f"root_.querySelector('svg').onclick({{ clientX: {near} }})")
+                position = page.eval("controls_.batches.valueAsNumber")
+                assert error_measures.BATCHES[int(position)] == k
+                assert page.eval("history.address") == f"#k={k}&method=start"
+                assert json.loads(page.eval("drawn()"))["words"].startswith(f"{k} mini-batch")
 
 
 @pytest.mark.parametrize("method", MADE["METHODS"])

@@ -42,6 +42,15 @@ def test_a_row_has_the_best_value_of_the_last_generation_within_its_mark() -> No
     assert found["best"].tolist()[1:] == best
 
 
+@pytest.mark.parametrize(("budget", "nfev"), [(23, 0), (24, 24), (63, 44), (64, 64)])
+def test_a_budget_is_used_up_to_its_last_whole_generation(budget: int, nfev: int) -> None:
+    x0, objective = problem("sphere", 10, seed=1)
+    opt = leamvd.LEAMVD(x0, seed=1)
+    for _ in benchmarks.generations(opt, objective, budget):
+        pass
+    assert opt.nfev == nfev
+
+
 def test_a_search_that_ends_by_itself_keeps_its_best_value() -> None:
     found = search(100, 3000, 6000, trainer="cma-es")
     assert found["evaluations"].is_monotonic_increasing

@@ -57,6 +57,14 @@ def test_a_search_ends_no_higher_than_its_best_point(monkeypatch) -> None:
     )
 
 
+def test_populations_of_searches_on_functions_are_the_papers_and_pycmas(monkeypatch) -> None:
+    """Of 10 variables pycma's population has 4 + 3 ln 10 points."""
+    monkeypatch.setattr(minima, "BUDGET", 50)
+    for method, evaluations in (("sep-cma-es", 50), ("lea-mvd", 44), ("random", 48)):
+        row = minima.escape("rastrigin", 10, method, (0.1,), seed=0).rows.iloc[0]
+        assert row["evaluations"] == evaluations, method
+
+
 def test_curvatures_are_those_of_the_error() -> None:
     V = IMAGES.load("float64").train
     theta = 0.1 * np.random.default_rng(0).standard_normal(49 * 2 + 51)
@@ -134,3 +142,5 @@ def test_shares_are_shown_in_percent_from_none_to_all() -> None:
     assert_methods_have_their_colors(figure)
     line = next(line for line in figure.axes[0].lines if line.get_label() == "LEA-MVD")
     assert line.get_ydata().tolist() == [0, 100]
+    guides = [drawn.get_ydata()[0] for drawn in figure.axes[0].lines if drawn is not line]
+    assert guides == [50], "half of the searches"

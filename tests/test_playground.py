@@ -422,6 +422,11 @@ def test_the_static_figure_shows_the_states_of_its_search() -> None:
         points.update_scalarmappable()
         np.testing.assert_allclose(points.get_facecolor(), shades, err_msg="by rank, of them all")
     ends = []
+    for axis, limits in enumerate((plane.get_xlim(), plane.get_ylim())):
+        reach = np.append(
+            state.population[:, axis], mean[axis] + state.std[axis] * np.array([-1, 1])
+        )
+        assert limits[0] < reach.min() < reach.max() < limits[1], "all of it is in the picture"
     for arrow, word, name, vector in zip(
         arrows, plane.texts, ("shift", "path", "descent"), (v, P, C), strict=True
     ):
@@ -477,7 +482,9 @@ function drawn() {
   const axes = shapes("plot", "g").filter((node) => node.attributes["font-family"]).slice(0, 2);
   const plane = { axes: axes.map(ticks), ellipse: known(shapes("plot", ".sigma")[0]),
     points: shapes("plot", ".point").map(known), best: shapes("plot", ".best").map(known),
-    mean: shapes("plot", ".mean").map(known) };
+    mean: shapes("plot", ".mean").map(known), size: shapes("plot", "svg.area")[0].width,
+    contours: shapes("plot", "g.contours").map(known),
+    rings: shapes("plot", "g.contours")[0].querySelectorAll("path").map(known) };
   return JSON.stringify({ plane, charts, arrows: Object.fromEntries(arrows), values, status,
     settings: Object.fromEntries(new FormData({ elements: controls_ })) });
 }
@@ -487,6 +494,18 @@ function changed(name, value) {
   controls_.form.oninput({ target: controls_[name] });
   return drawn();
 }
+function pressed(name) { controls_[name].onclick(); return drawn(); }
+function typed(key, inside) {
+  root_.onkeydown({ key, target: { closest: () => inside ?? null }, preventDefault() {} });
+  return drawn();
+}
+function clicked(clientX, clientY) {
+  const area = root_.querySelector("svg.plot").querySelector("svg.area");
+  area.listeners.click({ currentTarget: area, clientX, clientY });
+  return drawn();
+}
+let timer_ = null;
+d3.interval = (act, wait) => (timer_ = { act, wait, stop() { timer_ = null; } });
 """
 
 
@@ -539,7 +558,7 @@ def assert_shown(states: list[dict[str, Any]], shown: dict[str, Any]) -> None:
     if P.any() and C.any():
         angle = np.degrees(np.arccos(P @ C / np.linalg.norm(P) / np.linalg.norm(C)))
         assert float(values["angle"].removesuffix("°")) == pytest.approx(angle, abs=0.6)
-    assert_plane(now, shown["plane"])
+    assert_plane(now, shown["plane"], shown["settings"]["view"])
     last = len(states) - 1
     said = (
         "first population"
@@ -552,7 +571,10 @@ def assert_shown(states: list[dict[str, Any]], shown: dict[str, Any]) -> None:
             )
         )
     )
-    assert re.fullmatch(rf"Generation {last + 1}: error \S+, {said}\.", shown["status"])
+    status = re.fullmatch(rf"Generation {last + 1}: error (\S+), {said}\.", shown["status"])
+    assert status
+    error = float(status[1].replace("\N{MINUS SIGN}", "-"))
+    assert error == pytest.approx(now["fitness"][0], rel=6e-3), "of the best"
     for name, vector in {"path": P, "descent": C, "shift": v}.items():
         if vector.any():
             (turned,) = re.findall(r"rotate\((\S+)\)", shown["arrows"][name]["transform"])
@@ -589,7 +611,7 @@ def assert_shown(states: list[dict[str, Any]], shown: dict[str, Any]) -> None:
 TITLES = {"errors": "error of the best", "betas": "β₁ (solid), β₂ (dashed)", "widths": "‖σ‖ / √n"}
 
 
-def assert_plane(now: dict[str, Any], plane: dict[str, Any]) -> None:
+def assert_plane(now: dict[str, Any], plane: dict[str, Any], view: str) -> None:
     """Hold the ellipse and the marks to a state, within a thousandth of what the axes show."""
     x, y = (axis(ticks, place) for place, ticks in enumerate(plane["axes"]))
     near = {"atol": 1e-3 * (x(300) - x(0))}
@@ -605,12 +627,47 @@ def assert_plane(now: dict[str, Any], plane: dict[str, Any]) -> None:
     population = np.array(now["population"])
     np.testing.assert_allclose(places(plane["best"]), population[:1], **near)
     np.testing.assert_allclose(places(plane["mean"]), [now["mean"]], **near)
+    if view == "population":
+        reach = np.vstack([population, np.add(now["mean"], now["std"])])
+        assert x(0) <= reach[:, 0].min() <= reach[:, 0].max() <= x(plane["size"])
+        assert y(plane["size"]) <= reach[:, 1].min() <= reach[:, 1].max() <= y(0)
     # the best lies on top
     np.testing.assert_allclose(places(plane["points"]), population[::-1], **near)
     ranks = np.arange(len(population))[::-1]
     fills = [to_rgba(mark["fill"]) for mark in plane["points"]]
     shades = plt.colormaps["viridis"](ranks / ranks[0])
     np.testing.assert_allclose(fills, shades, atol=0.02, err_msg="colors are by rank")
+
+
+def holes(plane: dict[str, Any]) -> list[tuple[Any, Any]]:
+    """Return center and half widths, in pixels, of the part below each contour."""
+    (scale,) = (float(part["transform"][6:-1]) for part in plane["contours"])
+    found = []
+    for ring in plane["rings"]:
+        rings = [
+            scale * np.array(re.findall(r"-?[\d.]+", part), dtype=float).reshape(-1, 2)
+            for part in ring["d"].split("M")[1:]
+        ]
+        inside = min(rings, key=lambda points: np.ptp(points, axis=0).prod())
+        low, high = inside.min(axis=0), inside.max(axis=0)
+        found.append(((low + high) / 2, (high - low) / 2))
+    return found
+
+
+@pytest.mark.parametrize(("function", "ratio", "count"), [("sphere", 1, 10), ("ellipsoid", 10, 2)])
+def test_contours_have_their_share_of_the_plane_below_them(
+    reader: MiniRacer, function: str, ratio: int, count: int
+) -> None:
+    """Of x^2 + y^2 circles; of x^2 + 100 y^2 ellipses, ten times as wide as they are high."""
+    reader.eval('opened("#play-2d"), changed("view", "whole")')
+    plane = json.loads(reader.eval(f'changed("function", "{function}")'))["plane"]
+    x, y = (axis(ticks, place) for place, ticks in enumerate(plane["axes"]))
+    for k, (center, halves) in enumerate(holes(plane)[:count], start=1):
+        assert [x(center[0]), y(center[1])] == pytest.approx([0, 0], abs=0.02)
+        area = plane["size"] ** 2 * (k / 13) ** 1.5
+        height = np.sqrt(area / (np.pi * ratio))
+        assert halves.tolist() == pytest.approx([ratio * height, height], abs=2)
+    assert len(plane["rings"]) == 12
 
 
 def axis(ticks: list[dict[str, str]], place: int) -> Callable[..., Any]:
@@ -678,6 +735,63 @@ def test_one_individual_of_any_population_is_drawn_anew(reader: MiniRacer) -> No
     assert reader.eval("Number(controls_.n_elite.max)") == 8
     reader.eval('opened("#play-2d")')
     assert reader.eval("Number(controls_.n_elite.max)") == float(CONTROLS["n_elite"]["max"]) == 23
+
+
+def test_buttons_and_keys_lead_through_the_generations(reader: MiniRacer) -> None:
+    shown = json.loads(reader.eval('opened("#play-2d")'))
+    now = int(shown["settings"]["generation"])
+    acts = {
+        'pressed("step")': now + 1,
+        'typed("ArrowRight")': now + 2,
+        'typed("ArrowRight", "an input")': now + 2,
+        'pressed("back")': now + 1,
+        'typed("ArrowLeft")': now,
+        'pressed("restart")': 1,
+    }
+    for act, generation in acts.items():
+        shown = json.loads(reader.eval(act))
+        assert int(shown["settings"]["generation"]) == generation, act
+        assert_shown(of_controls(reader, shown["settings"]), shown)
+
+
+@pytest.mark.parametrize("act", ['pressed("play")', 'typed(" ")'])
+def test_a_search_is_played_to_its_last_generation(reader: MiniRacer, act: str) -> None:
+    reader.eval('opened("#play-2d"), changed("speed", "8"), changed("generation", "117")')
+    before = reader.eval("history.address")
+    reader.eval(act)
+    assert reader.eval("[controls_.play.textContent, timer_.wait].join()") == "Pause,125"
+    reader.eval("timer_.act()")
+    assert reader.eval("controls_.generation.value") == "118"
+    assert reader.eval("history.address") == before, "of where it stands still"
+    reader.eval(act)
+    assert reader.eval("[controls_.play.textContent, timer_ === null].join()") == "Play,true"
+    assert "generation=118&" in reader.eval("history.address")
+    reader.eval(act)
+    reader.eval("timer_.act(), timer_.act()")
+    assert reader.eval("[controls_.play.textContent, timer_ === null].join()") == "Play,true"
+    assert "generation=120&" in reader.eval("history.address")
+
+
+@pytest.mark.parametrize("view", ["whole", "population"])
+def test_a_click_in_the_plane_is_the_start_of_another_search(reader: MiniRacer, view: str) -> None:
+    reader.eval('opened("#play-orthogonality")')
+    shown = json.loads(reader.eval(f'changed("view", "{view}")'))
+    x, y = (axis(ticks, place) for place, ticks in enumerate(shown["plane"]["axes"]))
+    shown = json.loads(reader.eval("clicked(120, 60)"))
+    settings = shown["settings"]
+    start = [float(settings[name]) for name in ("x1", "x2")]
+    assert start == pytest.approx([x(120), y(60)], abs=1e-3 * (x(300) - x(0)))
+    assert (settings["generation"], settings["preset"]) == ("1", "")
+    assert_shown(of_controls(reader, settings), shown)
+
+
+def test_the_address_leads_back_to_what_is_shown(reader: MiniRacer) -> None:
+    reader.eval('opened("#play-signs")')
+    shown = json.loads(reader.eval('changed("x1", "0.75"), changed("reset", "off")'))
+    assert shown["settings"]["preset"] == "", "it is no figure of the page any more"
+    address = reader.eval("history.address")
+    reader.eval('opened("#play-2d")')
+    assert json.loads(reader.eval(f"opened({json.dumps(address)})")) == shown
 
 
 def test_labels_of_arrows_keep_their_distance(reader: MiniRacer) -> None:

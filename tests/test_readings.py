@@ -11,11 +11,12 @@ from matplotlib.colors import same_color
 
 import leamvd
 from figures import faces_drawn
-from leamvd.networks.dbn import Training
+from leamvd.networks.dbn import Training, layer_seed, train
 from leamvd.optimizers.reading import Reading
 from leamvd_paper.data.functions import problem
 from leamvd_paper.studies import plots, readings
 from leamvd_paper.studies.benchmarks import Function
+from leamvd_paper.studies.layers import Images
 from leamvd_paper.studies.readings import ALTERNATIVES, PROFILES, Settings
 from leamvd_paper.studies.study_methods import Method
 
@@ -73,6 +74,21 @@ def test_settings_that_cannot_act_on_functions_are_left_out() -> None:
     _, calls = readings.on_functions(Settings(methods=methods, sizes=(3,)))
     assert [*dict.fromkeys(method for *_, method, _ in calls)] == ["lea-mvd", *methods[5:7]]
     assert readings.on_functions(Settings(methods=methods))[1] == {}
+
+
+def test_the_search_of_a_layer_that_is_followed_is_the_layers_own() -> None:
+    images = Images(n_images=40)
+    training = Training(dtype="float64")
+    reading = Reading(n_gen=12)
+    seen = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(readings, "followed", lambda run: seen.extend(opt.best_fun for opt in run))
+        readings.followed_layer(images, 4, training, reading, 3)
+    V = images.load("float64").train
+    steps = train("lea-mvd", V, 4, training=training, reading=reading, seed=layer_seed(3, 1))
+    errors = [((V - step.rbm.reconstruct(V)) ** 2).sum() for step in steps]
+    assert seen == pytest.approx(errors[1:])
+    assert len({*seen}) > 3
 
 
 def test_a_search_that_is_followed_counts_what_c_ani_does() -> None:

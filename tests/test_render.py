@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import nbformat
+import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
@@ -57,6 +58,22 @@ def test_numbers_to_look_up_are_in_a_fold(pages: dict[Path, BeautifulSoup]) -> N
         if heading is not None:
             (fold,) = heading.select("details")
             assert heading.select("table") == fold.select("table"), path
+
+
+def test_columns_of_numbers_are_aligned_with_their_names_and_no_others() -> None:
+    columns = {
+        "method": ["CD", "LEA-MVD"],
+        "runs": ["1,000", "\N{EN DASH}"],
+        "ratio": ["0.94 (0.92 to 0.96)", "NaN"],
+        "fall": ["-3", ""],
+        "met": ["1", "yes"],
+    }
+    html = pd.DataFrame(columns).to_html(index=False)
+    aligned = runpy.run_path(str(ROOT / "book" / "sphinx_extension.py"))["aligned"](html)
+    page = BeautifulSoup(aligned, "html.parser")
+    for row in page("tr"):
+        numbers = ["number" in cell.get("class", []) for cell in row(["th", "td"])]
+        assert numbers == [False, True, True, True, False]
 
 
 def test_a_page_leads_to_its_notebook(pages: dict[Path, BeautifulSoup]) -> None:

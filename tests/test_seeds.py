@@ -14,15 +14,20 @@ from leamvd_paper.studies import (
     architectures,
     benchmarks,
     classification,
+    error_measures,
     explanation,
+    fine_tuning,
     layers,
+    longer_searches,
     minima,
     readings,
+    settings_map,
+    stacks,
     two_directions,
 )
 from leamvd_paper.studies.esd import population, simulate
 from leamvd_paper.studies.layers import Images
-from leamvd_paper.studies.results import Result
+from leamvd_paper.studies.results import Call, Result
 
 IMAGES, TRAINING, READING = Images(n_images=40), Training(dtype="float64"), Reading(n_gen=2)
 STACK = classification.random_stack((49, 3, 2), "0.1", "float64", seed=9).arrays
@@ -120,3 +125,39 @@ def test_two_purposes_share_nothing_and_methods_share_start_features_and_test_bi
     assert cd & pairs == {str(random_streams.child(layer_seed(1, 1), random_streams.FEATURE_BITS))}
     assert not (tuned & likely) | ((tuned | likely) & cd)
     assert search == cd | {f"key {layer_seed(1, 2)}"}
+
+
+# ---- seeds of plans
+
+QUICK = {
+    "architectures": lambda: architectures.plan(architectures.PROFILES["quick"]),
+    "classification": lambda: classification.plan(classification.PROFILES["quick"].known()),
+    "error measures": lambda: error_measures.plan(error_measures.PROFILES["quick"]),
+    "explanation": lambda: explanation.plan(explanation.PROFILES["quick"].known()),
+    "fine-tuning": lambda: fine_tuning.plan(fine_tuning.PROFILES["quick"].known()),
+    "longer searches": lambda: longer_searches.PROFILES["quick"].plan(),
+    "map": lambda: settings_map.plan_of_both(settings_map.PROFILES["quick"]),
+    "minima": lambda: minima.plan(minima.PROFILES["quick"]),
+    "readings": lambda: readings.planned("quick", "mean_field"),
+    "stacks": lambda: stacks.plan(stacks.PROFILES["7x7"]["quick"].known()),
+}
+
+
+def behind(call):
+    """Yield a call and those that it needs, but those of other seeds by which a rate is chosen."""
+    yield call
+    for name, value in call.arguments.items():
+        if isinstance(value, Call) and name not in ("first", "second", "third"):
+            yield from behind(value)
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_all_that_stands_behind_a_row_has_the_rows_seed_and_as_many_layers(name) -> None:
+    for table, (columns, calls) in QUICK[name]().items():
+        for values, call in calls.items():
+            label = dict(zip(columns, values, strict=True))
+            needed = [*behind(call)]
+            seeds = {one.arguments["seed"] for one in needed if "seed" in one.arguments}
+            assert seeds <= {label["seed"]}, (table, label)
+            if call.function is layers.layer and "layer" in label:
+                assert len(needed) == label["layer"], (table, label)

@@ -64,6 +64,22 @@ def test_a_cell_has_as_many_updates_whatever_its_mini_batches(runs: pd.DataFrame
         )
 
 
+@pytest.mark.parametrize("recorded", [settings_map.SMALL, settings_map.LARGE], ids=["7x7", "28x28"])
+def test_of_iterations_that_are_kept_one_is_the_end_of_the_training(recorded: Map) -> None:
+    """Or none is trained: of a start the errors alone are asked for."""
+    cells = recorded.cells[:5]
+    one = dataclasses.replace(recorded, seeds=(0,), cells=cells, searched=cells)
+    ends = set()
+    for (*_, method, _), call in settings_map.plan(one)["runs"][1].items():
+        kept = call.arguments["iterations"]
+        if method == START:
+            assert kept == (0,)
+        else:
+            assert call.arguments["reading"].n_gen in kept, method
+            ends.add(method)
+    assert ends >= {"cd", "lea-mvd", "lea-mvd:printed"}
+
+
 def test_starts_are_where_searches_begin_and_on_shared_inputs_on_the_course_of_cd(
     runs: pd.DataFrame,
 ) -> None:
@@ -288,6 +304,30 @@ def test_the_time_that_is_told_is_that_of_all_searches_seeds_and_inputs() -> Non
     assert twice == pytest.approx(7 / 5 * cd)
 
 
+@pytest.mark.parametrize(
+    ("given", "cell", "words"),
+    [
+        ({}, BOOK, "N(0, 0.1), rate 0.1, a start of 600 mini-batches"),
+        ({"x0_epochs": 2, "learning_rate": 0.2}, BOOK, "N(0, 0.1), rate 0.1, a start of 600"),
+        (
+            {"weight_scale": 0.02, "learning_rate": 0.004, "x0": "batch", "x0_batches": 10},
+            ("0.01/0.003", 5),
+            "N(0, 0.01), rate 0.003, a start of 5",
+        ),
+        ({"x0": "batch"}, ("0.1/0.1", 1), "N(0, 0.1), rate 0.1, a start of 1 mini-batch"),
+    ],
+)
+def test_the_nearest_cell_of_the_map_is_named_with_its_answers(
+    given: dict[str, Any], cell: tuple[str, int], words: str
+) -> None:
+    runs = settings_map.recorded().runs
+    told = settings_map.nearest("C5", given)
+    assert told.startswith(f"the nearest cell of the map, {words}")
+    answers = settings_map.answers(settings_map.evidence(settings_map.at(runs, cell), Margins()))
+    for view, answer in answers[cell]["C5"].items():
+        assert f"{view}: {answer}" in told
+
+
 def test_settings_of_the_map_are_the_cell_of_the_map() -> None:
     given = {"learning_rate": 0.003, "weight_scale": 0.01, "x0": "batch", "x0_batches": 5}
     (own,) = settings_map.own_maps("C4", given, n_seeds=10).values()
@@ -317,9 +357,11 @@ def test_the_command_answers_a_claim_at_ones_own_settings(tmp_path: Path) -> Non
     command += ["-p", "x0=batch", "-p", "x0_batches=5", "--output", str(tmp_path)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(settings_map.Map, "study", short(settings_map.Map.study))
+        patch.setattr(settings_map, "seconds", lambda one: 90.0)
         run = CliRunner().invoke(main, command, catch_exceptions=False)
     assert run.exit_code == 0
     for words in (
+        "C4 at 7x7 pixels, 100 images, 1 seed: about 1.5 minutes on one processor",
         "LEA-MVD as printed ends at",
         "over that of a constant image",
         "not the paper's images",

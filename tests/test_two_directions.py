@@ -129,6 +129,7 @@ def test_a_generation_taken_apart(n_var: int) -> None:
     assert list(points.index[points["in_u"]]) == sorted(now.descent_rows)
     feet = points[[f"f{i + 1}" for i in range(n_var)]].to_numpy()
     np.testing.assert_allclose((now.population - feet) @ C, 0, atol=1e-14)
+    assert slices["distance"].iloc[-1] == pytest.approx(np.sqrt(np.mean(now.std**2)))
     for name in (PATH, TOWARD, AWAY):
         step = vectors.loc[name].to_numpy()
         end = now.mean + slices["distance"].iloc[-1] * step / np.linalg.norm(step)

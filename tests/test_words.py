@@ -82,6 +82,12 @@ def test_a_table_is_shown_with_one_row_of_names() -> None:
         ["CD", "2.00 (1.90 to 2.10)", "40.2 (39.9 to 41.0)"],
         printed,
     ]
+    columns = {"batches": [1000, 5], "rate": [0.01254, 0.3], "error": [0.01254, 1234.5]}
+    page = BeautifulSoup(shown(pd.DataFrame(columns), ["batches", "rate"]).data, "html.parser")
+    named_by = [[cell.text for cell in row(["th", "td"])] for row in page("tr")[1:]]
+    assert named_by == [["1,000", "0.01254", "0.0125"], ["5", "0.3", "1,230"]], (
+        "numbers that name a row keep all their digits"
+    )
     by_both = shown(runs.set_index(["layer", "method"]), names={"ratio": "over CD's"})
     page = BeautifulSoup(by_both.data, "html.parser")
     assert [cell.text for cell in page("tr")[0]("th")] == ["layer", "method", "runs", "over CD's"]

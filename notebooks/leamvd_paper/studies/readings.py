@@ -8,7 +8,7 @@ test functions. What does C_ani do (C11)? Are the suggested settings good ones (
 import textwrap
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import cycle, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -557,7 +557,7 @@ def plot_effects(table: pd.DataFrame) -> Figure:
         ax.axhspan(edges[group.index[0]], edges[group.index[-1] + 1], color="0.95", zorder=0)
     ax.axvline(1.0, color="black", linewidth=0.8)
     problems = table.groupby("problem", sort=False)
-    colors = (BLUE, VERMILION, GREEN, PURPLE, GRAY)
+    colors = cycle((BLUE, VERMILION, GREEN, PURPLE, GRAY))
     for j, ((_, part), color) in enumerate(zip(problems, colors, strict=False)):
         offset = 0.6 * ((j + 0.5) / len(problems) - 0.5)
         _draw_effects(ax, part, part["method"].map(places) + offset, color)

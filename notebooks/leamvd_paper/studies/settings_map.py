@@ -542,15 +542,6 @@ def answers_of_large(parts: pd.DataFrame) -> pd.DataFrame:
     return pd.Series(table).rename_axis(["claim", "view", *CELL]).unstack(CELL, sort=False)
 
 
-def whole(small: pd.DataFrame, large: pd.DataFrame) -> pd.DataFrame:
-    """Return the answers at both sizes, claims in their order, cells in that of the map; "" where
-    nothing searched.
-    """
-    both = pd.concat([small, large.reindex(columns=small.columns)]).fillna("")
-    numbers = both.index.get_level_values("claim").str[1:].astype(int)
-    return both.iloc[np.argsort(numbers, kind="stable")]
-
-
 def evidence_of_networks(errors: pd.DataFrame, margins: Margins) -> pd.DataFrame:
     """Return the parts of C15 in every cell, from test errors of networks: see
     `claims.evidence`.
