@@ -88,19 +88,6 @@ def test_costs_are_compared_at_the_same_size_and_dtype() -> None:
     )
 
 
-def test_the_ends_are_those_of_methods_that_were_measured_at_both() -> None:
-    small = costs(2.0, method="cma-es", sizes=(100, 1_000))
-    larger = costs(1.0, sizes=(1_000, 10_000, 1_000_000, 100_000_000))
-    both = pd.concat([larger, costs(1.0, method="sep-cma-es"), small])
-    ends = linear_cost.at_ends(linear_cost.relative(both))
-    assert sorted(ends["n"].unique()) == [1_000, 1_000_000]
-    assert set(ends["method"]) == {"lea-mvd", "sep-cma-es"}
-    other = costs(1.0, method="sep-cma-es", sizes=(1_000, 100_000))
-    half = pd.concat([costs(1.0, sizes=(1_000, 10_000)), other])
-    ends = linear_cost.at_ends(linear_cost.relative(half))
-    assert ends["n"].tolist() == [1_000, 1_000], "of the other sizes half of them is not most"
-
-
 def test_works_take_turns_and_short_ones_are_repeated() -> None:
     done = []
 

@@ -171,9 +171,6 @@ def test_effects_are_geometric_means_of_pairs_and_counted_by_what_they_show() ->
         }
     )
     assert found.index[found["same"]].tolist() == ["lea-mvd:ties=newest"]
-    beside = readings.against_cd(outcomes)
-    assert beside["method"].iloc[0] == "lea-mvd:path=off"
-    assert beside["ratio"].iloc[0] == pytest.approx(1 / 8)
 
 
 def test_markers_of_effects_say_what_is_significant_and_what_is_the_same() -> None:
@@ -202,24 +199,6 @@ def test_markers_of_effects_say_what_is_significant_and_what_is_the_same() -> No
         line = looks[name]
         assert same_color(line.get_markerfacecolor(), line.get_color()) == face
     plots.plt.close(figure)
-
-
-def test_sensitivity_is_of_settings_that_both_have_whatever_their_generations() -> None:
-    ours = made(
-        ("RBM 1", "lea-mvd", (1, 1)),
-        ("RBM 1", "lea-mvd:population_size=12+n_gen=125", (2, 2)),
-        ("RBM 1", "lea-mvd:exponent=1", (9, 9)),
-    )
-    rows = [("cma-es", 1.0), ("cma-es:population_size=12+n_gen=100", 3.0)]
-    runs = pd.DataFrame(
-        [(m, seed, x) for m, x in rows for seed in (0, 1)], columns=["method", "seed", "mean_field"]
-    )
-    runs = runs.assign(data="controls", inputs="shared", layer=1, iteration=5)
-    found = readings.sensitivity(readings.Tables(runs, runs, runs, ours))
-    ratios = found.set_index("method")["ratio"].to_dict()
-    assert ratios == pytest.approx(
-        {"lea-mvd:population_size=12": 2, "cma-es:population_size=12": 3}
-    )
 
 
 def test_kinds_of_data_are_compared_by_their_first_inputs() -> None:

@@ -131,18 +131,6 @@ def test_equal_evaluations_are_those_of_the_first_generation_that_has_as_many() 
     assert (found["ratio"], found["generations of CMA-ES"]) == (pytest.approx(0.5), 1)
 
 
-def test_improvements_are_on_the_seeds_that_all_methods_have() -> None:
-    cells = {
-        "lea-mvd": [[10.0, 5.0], [10.0, 10.0], [10.0, 1.0]],
-        "random": [[10.0, 12.0], [10.0, 10.0]],
-    }
-    runs = {("own", 1, method): own for method, own in cells.items()}
-    runs = made(runs | {("own", 1, "cd"): [[1.0]], ("shared", 1, "random"): [[10.0, 1.0]] * 3})
-    found = stacks.improvements(runs)
-    assert found["fall, %"].to_dict() == pytest.approx({(1, "lea-mvd"): 25, (1, "random"): -10})
-    assert found["at the end"].tolist() == [750, 1100]
-
-
 def test_what_sets_of_images_share_widens_an_interval() -> None:
     rng = np.random.default_rng(1)
     sets, seeds = rng.normal(0, 0.2, 40), rng.normal(0, 0.1, 40)
@@ -223,14 +211,21 @@ def test_a_run_of_one_generation_is_seen_and_a_figure_without_numbers_says_so(
     assert_methods_have_their_colors(figure)
 
 
-def test_a_printed_number_has_the_color_of_its_method() -> None:
-    table = made({("own", 2, "cd"): [[9.0, 4.0]], ("own", 2, "lea-mvd"): [[9.0, 3.0]]})
-    printed = {("cd", 2): 50_000.0, ("lea-mvd", 2): 5_000.0}
-    (ax,) = stacks.plot_learning(table, "mean_field", "error", printed=printed).axes
-    levels = {}
-    for line in ax.lines:
-        first, *others = line.get_ydata()
-        if {*others} == {first}:
-            levels[first] = line.get_color()
-    for (method, _), value in printed.items():
-        assert levels[value] == plots.COLORS[method]
+def test_the_papers_numbers_stand_beside_ours_in_the_colors_of_methods() -> None:
+    rows = [
+        (stacks.PAPERS, 2, "cd", 50_000.0, np.nan, np.nan),
+        ("mean_field", 2, "cd", 14_128.0, 13_970.0, 14_290.0),
+        ("sampled", 2, "cd", 51_482.0, 51_270.0, 51_700.0),
+        (stacks.PAPERS, 3, "lea-mvd", 900.0, np.nan, np.nan),
+    ]
+    columns = ["measure", "layer", "method", "mean", "low", "high"]
+    figure = stacks.plot_beside_paper(pd.DataFrame(rows, columns=columns))
+    plots.plt.close(figure)
+    assert_sound(figure)
+    first, second = figure.axes
+    assert [text.get_text() for text in first.texts] == ["50,000", "14,130", "51,480"]
+    assert [text.get_text() for text in second.texts] == ["900"]
+    for ax, method in ((first, "cd"), (second, "lea-mvd")):
+        drawn = [line for line in ax.lines if len(line.get_xdata())]
+        assert {line.get_color() for line in drawn} == {plots.COLORS[method]}
+    assert sorted(faces_drawn(first).values()) == [False, True]

@@ -290,16 +290,6 @@ def relative(optimizers: pd.DataFrame) -> pd.DataFrame:
     return both
 
 
-def at_ends(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of the smallest and the largest n that most methods share, of methods
-    measured at both.
-    """
-    counts = table.groupby("n")["label"].nunique()
-    shared = counts.index[counts > counts.max() / 2]
-    rows = table[table["n"].isin([shared.min(), shared.max()])]
-    return rows[rows.groupby("label")["n"].transform("nunique") == rows["n"].nunique()]
-
-
 # ---- figures
 
 

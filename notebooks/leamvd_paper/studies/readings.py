@@ -29,7 +29,7 @@ from .layers import LABELS, MEASURES, Images, Study, last, searches
 from .plots import BLUE, GRAY, GREEN, PURPLE, VERMILION, legend, log_scale, panels, styled, typeset
 from .results import Integers, Plan, Recorded, Result, Table, Texts, delayed, read_recorded
 from .statistics import LEVEL, compared, summarize
-from .study_methods import Method, trainer_of
+from .study_methods import Method
 from .words import named
 
 # ---- alternatives
@@ -455,35 +455,6 @@ def effects(table: pd.DataFrame) -> pd.DataFrame:
     rows["same"] = rows.eval("equal == runs")
     rows["different"] = rows["p"] < LEVEL
     return rows
-
-
-def against_cd(table: pd.DataFrame) -> pd.DataFrame:
-    """Compare LEA-MVD and each alternative with contrastive divergence; the lowest ratio of a
-    problem comes first.
-    """
-    ours = table.loc[table["method"].str.startswith("lea-mvd"), "method"].unique()
-    ratios = compared(table, "error", [(method, "cd") for method in ours], by=["problem"])
-    return ratios.sort_values(["problem", "ratio"], kind="stable", ignore_index=True)
-
-
-def sensitivity(measured: Tables, measure: str = "mean_field") -> pd.DataFrame:
-    """Return the ratios of settings that LEA-MVD and CMA-ES both have, whatever their generations,
-    on layers (C12).
-
-    Those of CMA-ES are of the profile "controls", where it is among the runs.
-    """
-    both = [measured.outcomes]
-    controls = measured.runs.query("data == 'controls'")
-    if len(controls):
-        both.append(outcomes(controls, measure))
-    on_layers = [table[table["problem"].str.startswith("RBM")] for table in both]
-    rows = pd.concat(map(effects, on_layers))
-    rows["method"] = [str(Method.parse(method).without("n_gen")) for method in rows["method"]]
-    rows["trainer"] = rows["method"].map(trainer_of)
-    rows = rows.drop_duplicates(["method", "problem"])
-    settings = rows["method"].str.partition(":")[2]
-    trainers = rows.groupby([settings, "problem"])["trainer"].transform("nunique")
-    return rows[trainers == 2]
 
 
 def on_data(runs: pd.DataFrame) -> pd.DataFrame:

@@ -5,7 +5,7 @@ with the same budget? With two small studies on the same layers: other sets of i
 backend for the error.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,6 +35,7 @@ from .plots import (
     COLORS,
     band,
     error_bars,
+    facets,
     layers_by_inputs,
     legend,
     log_scale,
@@ -44,9 +45,9 @@ from .plots import (
     styled,
 )
 from .results import Plan, Recorded, Table, delayed, read_recorded
-from .statistics import components, paired, summarize
+from .statistics import components, paired
 from .study_methods import trainer_of
-from .words import named
+from .words import interval, named
 
 # ---- settings
 
@@ -356,26 +357,6 @@ def equal_evaluations(runs: pd.DataFrame) -> pd.DataFrame:
     ).rename_axis("layer")
 
 
-def improvements(table: pd.DataFrame) -> pd.DataFrame:
-    """Return what searches make of their start solutions, on own inputs and the seeds that all
-    methods have.
-
-    Errors are per 10,000 images, falls in percent of the start's.
-    """
-    rows = table[(table["inputs"] == "own") & (table["method"].map(trainer_of) != "cd")]
-    methods = rows.groupby("seed")["method"].transform("nunique")
-    rows = rows[methods == methods.max()]
-    rows = rows.assign(error=scaled(rows, "mean_field")).sort_values(
-        ["layer", "iteration"], kind="stable"
-    )
-    ends = rows.groupby(["layer", "method", "seed"], sort=False)["error"].agg(["first", "last"])
-    ends.columns = ["error of the start", "at the end"]
-    fall = ends.eval("100 * (1 - `at the end` / `error of the start`)")
-    by = ["layer", "method"]
-    falls = summarize(fall.rename("fall").reset_index(), "fall", by).set_index(by)
-    return ends.groupby(by, sort=False).mean().join(falls.rename(columns={"mean": "fall, %"}))
-
-
 def image_sets(table: pd.DataFrame) -> pd.DataFrame:
     """Return LEA-MVD's error over CD's on several sets of images, with an interval that covers
     other sets too.
@@ -429,15 +410,13 @@ def plot_learning(
     measure: str,
     label: str,
     *,
-    printed: Mapping[Any, float] = {},
     constant: bool = False,
 ) -> Figure:
     """Plot a measure by iteration: a thin line for each run, and the means over runs with their 95
     % intervals.
 
-    The start is a horizontal line, where it is among the methods.
-    `printed` are the paper's numbers by method and layer; `constant` draws a line at 1, the
-    constant image's ratio.
+    The start is a horizontal line, where it is among the methods. `constant` draws a line at 1,
+    the ratio of the constant image.
     """
     later = runs.query(
         "iteration > 0 and method != @START"
@@ -453,12 +432,6 @@ def plot_learning(
     for (kind, layer), begins in runs.query("method == @START").groupby(["inputs", "layer"]):
         look = {"color": COLORS[START], "linestyle": "--", "linewidth": 1.2, "label": named(START)}
         axes[kind, layer].axhline(scaled(begins, measure).mean(), **look)
-    for (method, layer), value in printed.items():
-        ax = axes.get(("own", layer))
-        if ax and method in set(runs["method"]):
-            ax.axhline(value, color=COLORS[method], linestyle=(0, (6, 2)), linewidth=1.0)
-            text = f"paper: {value:,.0f}"
-            ax.text(0.99, value, text, transform=ax.get_yaxis_transform(), ha="right", va="bottom")
     for ax in axes.values():
         if constant:
             ax.axhline(1.0, color="black", linewidth=0.8)
@@ -467,6 +440,42 @@ def plot_learning(
     for ax in figure.axes[-later["inputs"].nunique() :]:
         ax.set_xlabel("epoch or generation")
     figure.supylabel(label)
+    legend(figure)
+    return figure
+
+
+PAPERS = "the paper's number"  # a measure beside ours
+MARKS = {
+    PAPERS: {"marker": "D", "mfc": "white"},
+    "mean_field": {"marker": "o"},
+    "sampled": {"marker": "o", "mfc": "white"},
+}
+
+
+@styled
+def plot_beside_paper(table: pd.DataFrame) -> Figure:
+    """Plot last errors and the paper's numbers, a panel for each layer and a row for each method;
+    each mark has its number beside it.
+    """
+    methods = list(table["method"].unique())
+    figure, parts = facets(table, "layer", 0.65 * len(methods), sharex=True)
+    for ax, layer, rows in parts:
+        for (measure, method), point in rows.groupby(["measure", "method"], sort=False):
+            place = methods.index(method) + 0.27 * (list(MARKS).index(measure) - 1)
+            color = method_look(method)["color"]
+            bars = error_bars(point)
+            ax.errorbar(point["mean"], [place], xerr=bars, color=color, **MARKS[measure])
+            (ends,) = point[["mean", "low", "high"]].to_numpy()
+            text, _, _ = interval(*ends).partition(" (")
+            ax.annotate(text, (ends[0], place), (7, 0), textcoords="offset points", va="center")
+        ax.set_yticks(range(len(methods)), [*map(named, methods)])
+        ax.set(title=f"RBM {layer}", ylim=(len(methods) - 0.5, -0.5))
+        log_scale(ax, "x")
+        ax.minorticks_off()
+        ax.set_xlim(0.7 * table["mean"].min(), 4 * table["mean"].max())  # with room for numbers
+    for measure, look in MARKS.items():
+        ax.plot([], [], color="0.3", linestyle="", label=named(measure), **look)
+    ax.set_xlabel("error of 10,000 images")
     legend(figure)
     return figure
 

@@ -85,8 +85,8 @@ SETTINGS = {
     "perturbation=added": "added steps",
     "perturbation=entry": "factors",
     "weight_scale": "weights N(0, {})",
-    "limits=clip": "clipped",
-    "limits=reflect": "reflected",
+    "limits=clip": "clipped to bounds",
+    "limits=reflect": "reflected at bounds",
 }
 """Settings of a method, with one value or with any. Of all others name and value are written."""
 
