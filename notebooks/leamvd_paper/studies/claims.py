@@ -554,7 +554,7 @@ SHORT = {
     "C6": "28×28, RBM 1: no gain",
     "C7": "28×28, RBM 2",
     "C8": "28×28, RBM 3",
-    "C9": "as larger as images",
+    "C9": "larger, as images are",
     "C10": "CD converges",
     "C11": "second direction",
     "C12": "needs no tuning",
