@@ -14,7 +14,10 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PathCollection, PolyCollection
 from matplotlib.colors import same_color, to_hex
 from matplotlib.figure import Figure
+from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
+from matplotlib.text import Text
+from matplotlib.ticker import FixedLocator
 
 from leamvd_paper.studies import plots
 from leamvd_paper.studies.plots import COLORS
@@ -39,6 +42,83 @@ def check_figures(folder: Path, profile: str, file_regression: Any) -> None:
         except AssertionError as error:
             moved.append(str(error))
     assert not moved, "\n\n".join(moved)
+
+
+def keep_arrays() -> None:
+    """Write what each figure plots beside it, ``figures/NAME.json``: kernels that tests start call
+    this.
+    """
+    save = plots.save
+
+    def kept(figure: Figure, name: str, folder: str | Path = ".") -> Any:
+        shown = save(figure, name, folder)
+        Path(folder, "figures", f"{name}.json").write_text(text_of(figure), encoding="utf-8")
+        return shown
+
+    plots.save = kept
+
+
+def text_of(figure: Figure) -> str:
+    """Return what a figure plots as JSON."""
+    return json.dumps(plotted(figure)) + "\n"
+
+
+def plotted(figure: Figure) -> list[dict[str, Any]]:
+    """Return words, looks and arrays, to eight digits, of each of a figure's axes; at the end those
+    of its legends.
+    """
+    drawn = []
+    for ax in figure.axes:
+        texts = list(ax.texts)
+        for axis in (ax.xaxis, ax.yaxis):
+            if isinstance(axis.get_major_locator(), FixedLocator):
+                texts += axis.get_ticklabels()
+        said = {
+            "title": ax.get_title(),
+            "x": ax.get_xlabel(),
+            "y": ax.get_ylabel(),
+            "scales": [ax.get_xscale(), ax.get_yscale()],
+            "texts": [text.get_text() for text in texts],
+            "looks": [_look(line) for line in ax.lines],
+            "arrays": [_eight_digits(values) for values in _arrays(ax, texts)],
+        }
+        drawn.append(said)
+    legends = figure.findobj(Legend)
+    labels = [text.get_text() for part in (figure, *legends) for text in part.texts]
+    looks = [_look(line) for shown in legends for line in shown.findobj(Line2D)]
+    return [*drawn, {"texts": labels, "looks": looks, "arrays": []}]
+
+
+def _arrays(ax: Axes, texts: list[Text]) -> list[Any]:
+    """Return what is drawn in axes, and where their texts stand."""
+    arrays = [line.get_xydata() for line in ax.lines]
+    arrays += [c.get_offsets() for c in ax.collections]
+    for shown in (*ax.collections, *ax.images):
+        if shown.get_array() is not None:
+            arrays.append(shown.get_array())
+    for area in ax.collections:
+        if not isinstance(area, PathCollection):  # bands and error bars
+            arrays += [path.vertices for path in area.get_paths()]
+    arrays += [np.array(bar.get_bbox()) for bar in ax.patches]
+    # where an annotation points to
+    arrays += [getattr(text, "xy", text.get_position()) for text in texts]
+    return arrays
+
+
+def _eight_digits(values: Any) -> Any:
+    """Return an array as JSON has it; None for what is masked or NaN."""
+    numbers = np.ma.filled(np.ma.asarray(values, dtype=float), np.nan)
+    rounded = np.array([float(f"{number:.8g}") for number in numbers.flat], dtype=object)
+    rounded = rounded.reshape(numbers.shape)
+    rounded[np.isnan(numbers)] = None
+    return rounded.tolist()
+
+
+def _look(line: Line2D) -> str:
+    return (
+        f"{line.get_linestyle()} {line.get_marker()} {line.get_color()}"
+        f" {line.get_markerfacecolor()}"
+    )
 
 
 def same_figure(obtained: Path, expected: Path) -> None:
