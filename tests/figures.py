@@ -1,5 +1,5 @@
-"""Comparing the arrays that figures plot with the accepted ones in ``tests/figures/PROFILE``;
-captions, and rules.
+"""Comparing what figures plot, and their numbers for readers, with the accepted ones in
+``tests/figures/PROFILE``; captions, and rules.
 
 After a change that is right: ``make accept``, and git shows what has moved.
 """
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PathCollection, PolyCollection
 from matplotlib.colors import same_color, to_hex
@@ -18,6 +19,7 @@ from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator
+from pandas.api.types import is_numeric_dtype
 
 from leamvd_paper.studies import plots
 from leamvd_paper.studies.plots import COLORS
@@ -29,15 +31,21 @@ MEASURED = "timing-"
 
 
 def check_figures(folder: Path, profile: str, file_regression: Any) -> None:
-    """Compare each figure that a run has drawn with the accepted one."""
-    drawn = [path for path in sorted(folder.glob("*.json")) if not path.name.startswith(MEASURED)]
+    """Compare each figure that a run has drawn with the accepted one; of the recorded runs also the
+    numbers that the book offers.
+    """
+    checks = {".json": same_figure}
+    if profile == "recorded":
+        checks[".csv"] = same_numbers
     moved = []
-    for path in drawn:
+    for path in sorted(folder.iterdir()):
+        if path.suffix not in checks or path.name.startswith(MEASURED):
+            continue
         try:
             file_regression.check(
                 path.read_text(encoding="utf-8"),
                 fullpath=ACCEPTED / profile / path.name,
-                check_fn=same_figure,
+                check_fn=checks[path.suffix],
             )
         except AssertionError as error:
             moved.append(str(error))
@@ -139,6 +147,18 @@ def same_figure(obtained: Path, expected: Path) -> None:
             np.testing.assert_allclose(
                 a, b, rtol=1e-6, atol=1e-6 * largest, equal_nan=True, err_msg=message
             )
+
+
+def same_numbers(obtained: Path, expected: Path) -> None:
+    """Compare words exactly, and numbers to six digits of the largest in their column."""
+    found, accepted = (pd.read_csv(path) for path in (obtained, expected))
+    assert [*found] == [*accepted], expected.name
+    for name, column in accepted.items():
+        if is_numeric_dtype(column):
+            look = {"rtol": 1e-6, "atol": 1e-6 * column.abs().max(), "equal_nan": True}
+            np.testing.assert_allclose(found[name], column, **look, err_msg=f"{expected}: {name}")
+        else:
+            pd.testing.assert_series_equal(found[name], column, obj=f"{expected}: {name}")
 
 
 def faces_said(notebook: str, figure: str) -> dict[str, bool]:

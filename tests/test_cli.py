@@ -271,7 +271,7 @@ def test_a_run_prints_its_errors_and_leaves_notebook_tables_and_figures(
     table = runs(output)
     assert {*table["seed"]} == {0, 1, 2}
     assert table["iteration"].max() == 2
-    assert {path.suffix for path in (folder / "figures").iterdir()} == {".png", ".json"}
+    assert {path.suffix for path in (folder / "figures").iterdir()} == {".png", ".csv", ".json"}
     assert "-p n_gen=2" in json.loads((folder / "run.json").read_text())["command"]
     assert run(*SMALL, "--output", str(output)).output.count("finished before") == 1
 

@@ -19,16 +19,14 @@ DRAWN = Path(os.environ.get("LEAMVD_DRAWN", "none"))  # a folder with the folder
 @pytest.mark.skipif(not DRAWN.is_dir(), reason="no notebooks were run: make test")
 def test_the_figures_of_the_recorded_runs_plot_what_is_accepted(file_regression: Any) -> None:
     check_figures(DRAWN / "figures", "recorded", file_regression)
-    drawn = {
-        path.name
-        for path in (DRAWN / "figures").glob("*.json")
-        if not path.name.startswith(MEASURED)
-    }
-    accepted = {
-        path.name
-        for path in (ACCEPTED / "recorded").glob("*.json")
-        if not path.name.startswith(MEASURED)
-    }
+    drawn, accepted = (
+        {
+            path.name
+            for path in folder.iterdir()
+            if path.suffix != ".png" and not path.name.startswith(MEASURED)
+        }
+        for folder in (DRAWN / "figures", ACCEPTED / "recorded")
+    )
     assert drawn == accepted
 
 

@@ -1,6 +1,5 @@
 """The book: what may be shown, and the pages that come out."""
 
-import json
 import re
 import shutil
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import nbformat
+import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
@@ -79,7 +79,7 @@ def test_pages_ask_nothing_of_a_network_and_describe_their_pictures(
 
 def test_each_figure_of_a_notebook_has_its_data_below(pages: dict[Path, BeautifulSoup]) -> None:
     for path, page in pages.items():
-        data = [Path(str(link["href"])) for link in page.select('article a[href$=".json"]')]
+        data = [Path(str(link["href"])) for link in page.select('article a[href$=".csv"]')]
         if path.parent.name == "notebooks":
             notebook = nbformat.read(ROOT / "notebooks" / f"{path.stem}.ipynb", 4)
             code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
@@ -88,7 +88,7 @@ def test_each_figure_of_a_notebook_has_its_data_below(pages: dict[Path, Beautifu
                 name.format(size=path.stem.rpartition("_")[2]) for name in names
             ]
         for own in data:
-            json.loads((path.parent / own).resolve().read_text())
+            assert len(pd.read_csv((path.parent / own).resolve())) > 1
 
 
 # ---- what may be shown

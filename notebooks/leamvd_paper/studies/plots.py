@@ -260,8 +260,8 @@ def save(figure: Figure, name: str, folder: str | Path = ".") -> Image:
 def numbers(figure: Figure) -> pd.DataFrame:
     """Return what a figure shows in its own words: a row for each point, or each row of an image.
 
-    Points with one number of `line` were drawn at once. What has no label is of the series of its
-    color, if that is one.
+    Points with one number of `line` were drawn at once. What has no label is of the series, or of
+    one of those, whose lines have its color.
     """
     panels = []
     for ax in figure.axes:
@@ -278,22 +278,26 @@ def numbers(figure: Figure) -> pd.DataFrame:
     table = pd.concat(panels, ignore_index=True)
     hidden = table["series"].str.startswith("_")
     series = table[~hidden].drop_duplicates(["color", "series"])
-    by_color = series.drop_duplicates("color", keep=False).set_index("color")["series"]
+    by_color = series.groupby("color")["series"].agg(" or ".join)
     table.loc[hidden, "series"] = table["color"].map(by_color)
     table = table.drop(columns="color").replace("\n", " ", regex=True).replace("", np.nan)
     return table.dropna(axis="columns", how="all")
 
 
 def _axis_label(ax: Axes, name: str) -> str:
-    """Return the words at the axis "x" or "y", in its column or row, or for the whole figure."""
+    """Return the words at the axis "x" or "y", at another one that is shared or in its column or row,
+    or the figure's.
+    """
     label = f"get_{name}label"
     span = {"x": "colspan", "y": "rowspan"}[name]
     said = [name, getattr(ax.figure, f"get_sup{name}label")()]
+    place = getattr(ax.get_subplotspec(), span)
+    shared = getattr(ax, f"get_shared_{name}_axes")()
     for other in (*ax.figure.axes, ax):
-        place = other.get_subplotspec()
-        if place and getattr(place, span) == getattr(ax.get_subplotspec(), span):
+        if shared.joined(ax, other) or getattr(other.get_subplotspec(), span, None) == place:
             said.append(getattr(other, label)())
-    return [*filter(None, said)][-1].replace("\n", " ")
+    words = next(filter(None, reversed(said)))
+    return words.replace("\n", " ")
 
 
 def _tick_words(axis: Axis, places: pd.Series) -> pd.Series:
@@ -312,6 +316,7 @@ def _shown(ax: Axes) -> pd.DataFrame:
         color = label
         if isinstance(one, LineCollection | PolyCollection):
             points = _ends(one)
+            color = to_hex(one.get_edgecolor()[0])
             if label.startswith("_"):
                 parts[-1] = parts[-1].merge(points, how="left")
                 continue
@@ -319,10 +324,10 @@ def _shown(ax: Axes) -> pd.DataFrame:
             points = pd.DataFrame(one.get_offsets(), columns=["x", "y"])
         elif isinstance(one, Line2D):
             points = pd.DataFrame(one.get_xydata(), columns=["x", "y"])
-            color = to_hex(one.get_color())
             if one.get_transform() != ax.transData:  # across the axes
                 points = points.loc[:0, points.nunique() == 1]
-                color = label
+            elif label.startswith("_") or one.get_linestyle() != "None":
+                color = to_hex(one.get_color())
         elif isinstance(one, AxesImage):
             points = pd.DataFrame(one.get_array())
             label = " ".join(text.get_text() for text in ax.texts)
