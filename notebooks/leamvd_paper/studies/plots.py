@@ -285,8 +285,8 @@ def numbers(figure: Figure) -> pd.DataFrame:
 
 
 def _axis_label(ax: Axes, name: str) -> str:
-    """Return the words at the axis "x" or "y", at another one that is shared or in its column or row,
-    or the figure's.
+    """Return the words at the axis "x" or "y", at one that it is shared with, in its column or row,
+    or for the figure.
     """
     label = f"get_{name}label"
     span = {"x": "colspan", "y": "rowspan"}[name]
