@@ -14,10 +14,10 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
+from leamvd_paper.book.render import FOLDED
 from leamvd_paper.book.sections import QUICK, Values, load, read_section, written
 from leamvd_paper.data import images
 
-FOLDED = "## All numbers"  # the heading of what a page ends with, for those who look numbers up
 SAVED = re.compile(r'"([\w{}-]+)",\s*output,?\s*\)\s*$')  # the end of a cell that draws a figure
 SENTENCE = re.compile(r"\*(.+?[.?!])(?= [^a-z]|\*)", re.DOTALL)  # the first one of a caption
 GRAY = r'*<span style="color: var(--pst-color-text-muted)">\1</span>'
@@ -125,12 +125,12 @@ def _box(run: dict[str, Any]) -> str:
         values[name] = default if value is None else value
         if name != "profile" and written(values[name]) != written(default):
             changed.append(f"`{name}={written(value)}`")
+    with_ = f", with {', '.join(changed)}" if changed else ", as it is"
     lines = [
-        f"The section `{section.name}` at the profile *{profile}*, with"
-        f" {', '.join(changed) or 'all of its parameters'}.",
+        f"The section `{section.name}` at the profile *{profile}*{with_}.",
         *_seeds(values),
         *_images(values),
-        f"Again: `{run['command']}`",
+        f"The same again: `{run['command']}`",
         "**The text below describes the recorded run, not this one.**",
     ]
     return "\n\n".join([":::{admonition} Your own run\n:class: important", *lines, ":::\n"])

@@ -18,6 +18,8 @@ import leamvd_paper
 from leamvd._support import checks
 from leamvd_paper.book.sections import ABOUT, latest
 
+FOLDED = "## All numbers"  # the heading of what a page ends with, for those who look numbers up
+
 
 def render(results: Path | None = None, output: Path = Path("_build/book")) -> Path:
     """Build the book from a clone's pages and executed notebooks, and return the page to open.
