@@ -26,19 +26,20 @@ settings.load_profile("any machine")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Hold the figures that kernels draw to the rules: IPython runs what lies in this folder as it
-    starts.
+    """Keep what kernels plot, those of `sections.run` too; hold what nbval's draw to the rules.
+
+    IPython runs both files as it starts.
     """
     folder = TemporaryDirectory()
     config.add_cleanup(folder.cleanup)
     startup = Path(folder.name, "profile_default", "startup", "rules.py")
     startup.parent.mkdir(parents=True)
-    line = (
-        f"import sys; sys.path.append({str(ROOT / 'tests')!r}); import figures;"
-        " figures.hold_to_rules()"
-    )
-    startup.write_text(line, encoding="utf-8")
+    line = f"import sys; sys.path.append({str(ROOT / 'tests')!r}); import figures; figures."
+    startup.write_text(f"{line}hold_to_rules()", encoding="utf-8")
     os.environ["IPYTHONDIR"] = folder.name
+    kept = Path(folder.name, "kept.py")
+    kept.write_text(f"{line}keep_arrays()", encoding="utf-8")
+    os.environ["PYTHONSTARTUP"] = str(kept)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -1,5 +1,5 @@
-"""Comparing the arrays that figures plot with the accepted ones in ``tests/figures/PROFILE``;
-captions, and rules.
+"""Comparing what figures plot, and their numbers for readers, with the accepted ones in
+``tests/figures/PROFILE``; captions, and rules.
 
 After a change that is right: ``make accept``, and git shows what has moved.
 """
@@ -10,11 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PathCollection, PolyCollection
 from matplotlib.colors import same_color, to_hex
 from matplotlib.figure import Figure
+from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
+from matplotlib.text import Text
+from matplotlib.ticker import FixedLocator
+from pandas.api.types import is_numeric_dtype
 
 from leamvd_paper.studies import plots
 from leamvd_paper.studies.plots import COLORS
@@ -26,19 +31,102 @@ MEASURED = "timing-"
 
 
 def check_figures(folder: Path, profile: str, file_regression: Any) -> None:
-    """Compare each figure that a run has drawn with the accepted one."""
-    drawn = [path for path in sorted(folder.glob("*.json")) if not path.name.startswith(MEASURED)]
+    """Compare each figure that a run has drawn with the accepted one; of the recorded runs also the
+    numbers that the book offers.
+    """
+    checks = {".json": same_figure}
+    if profile == "recorded":
+        checks[".csv"] = same_numbers
     moved = []
-    for path in drawn:
+    for path in sorted(folder.iterdir()):
+        if path.suffix not in checks or path.name.startswith(MEASURED):
+            continue
         try:
             file_regression.check(
                 path.read_text(encoding="utf-8"),
                 fullpath=ACCEPTED / profile / path.name,
-                check_fn=same_figure,
+                check_fn=checks[path.suffix],
             )
         except AssertionError as error:
             moved.append(str(error))
     assert not moved, "\n\n".join(moved)
+
+
+def keep_arrays() -> None:
+    """Write what each figure plots beside it, ``figures/NAME.json``: kernels that tests start call
+    this.
+    """
+    save = plots.save
+
+    def kept(figure: Figure, name: str, folder: str | Path = ".") -> Any:
+        shown = save(figure, name, folder)
+        Path(folder, "figures", f"{name}.json").write_text(text_of(figure), encoding="utf-8")
+        return shown
+
+    plots.save = kept
+
+
+def text_of(figure: Figure) -> str:
+    """Return what a figure plots as JSON."""
+    return json.dumps(plotted(figure)) + "\n"
+
+
+def plotted(figure: Figure) -> list[dict[str, Any]]:
+    """Return words, looks and arrays, to eight digits, of each of a figure's axes; at the end those
+    of its legends.
+    """
+    drawn = []
+    for ax in figure.axes:
+        texts = list(ax.texts)
+        for axis in (ax.xaxis, ax.yaxis):
+            if isinstance(axis.get_major_locator(), FixedLocator):
+                texts += axis.get_ticklabels()
+        said = {
+            "title": ax.get_title(),
+            "x": ax.get_xlabel(),
+            "y": ax.get_ylabel(),
+            "scales": [ax.get_xscale(), ax.get_yscale()],
+            "texts": [text.get_text() for text in texts],
+            "looks": [_look(line) for line in ax.lines],
+            "arrays": [_eight_digits(values) for values in _arrays(ax, texts)],
+        }
+        drawn.append(said)
+    legends = figure.findobj(Legend)
+    labels = [text.get_text() for part in (figure, *legends) for text in part.texts]
+    looks = [_look(line) for shown in legends for line in shown.findobj(Line2D)]
+    return [*drawn, {"texts": labels, "looks": looks, "arrays": []}]
+
+
+def _arrays(ax: Axes, texts: list[Text]) -> list[Any]:
+    """Return what is drawn in axes, and where their texts stand."""
+    arrays = [line.get_xydata() for line in ax.lines]
+    arrays += [c.get_offsets() for c in ax.collections]
+    for shown in (*ax.collections, *ax.images):
+        if shown.get_array() is not None:
+            arrays.append(shown.get_array())
+    for area in ax.collections:
+        if not isinstance(area, PathCollection):  # bands and error bars
+            arrays += [path.vertices for path in area.get_paths()]
+    arrays += [np.array(bar.get_bbox()) for bar in ax.patches]
+    # where an annotation points to
+    arrays += [getattr(text, "xy", text.get_position()) for text in texts]
+    return arrays
+
+
+def _eight_digits(values: Any) -> Any:
+    """Return an array as JSON has it; None for what is masked or NaN."""
+    numbers = np.ma.filled(np.ma.asarray(values, dtype=float), np.nan)
+    rounded = np.array([float(f"{number:.8g}") for number in numbers.flat], dtype=object)
+    rounded = rounded.reshape(numbers.shape)
+    rounded[np.isnan(numbers)] = None
+    return rounded.tolist()
+
+
+def _look(line: Line2D) -> str:
+    return (
+        f"{line.get_linestyle()} {line.get_marker()} {line.get_color()}"
+        f" {line.get_markerfacecolor()}"
+    )
 
 
 def same_figure(obtained: Path, expected: Path) -> None:
@@ -59,6 +147,18 @@ def same_figure(obtained: Path, expected: Path) -> None:
             np.testing.assert_allclose(
                 a, b, rtol=1e-6, atol=1e-6 * largest, equal_nan=True, err_msg=message
             )
+
+
+def same_numbers(obtained: Path, expected: Path) -> None:
+    """Compare words exactly, and numbers to six digits of the largest in their column."""
+    found, accepted = (pd.read_csv(path) for path in (obtained, expected))
+    assert [*found] == [*accepted], expected.name
+    for name, column in accepted.items():
+        if is_numeric_dtype(column):
+            look = {"rtol": 1e-6, "atol": 1e-6 * column.abs().max(), "equal_nan": True}
+            np.testing.assert_allclose(found[name], column, **look, err_msg=f"{expected}: {name}")
+        else:
+            pd.testing.assert_series_equal(found[name], column, obj=f"{expected}: {name}")
 
 
 def faces_said(notebook: str, figure: str) -> dict[str, bool]:

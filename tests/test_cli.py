@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -74,23 +75,37 @@ def test_checking_settings_computes_nothing(monkeypatch: pytest.MonkeyPatch) -> 
         sections.check(section, {"profile": "quick"})
 
 
-def test_sections_and_their_parameters_are_listed() -> None:
-    names = [line.split()[0] for line in run("list").output.splitlines()[:-1]]
-    assert names == [section.name for section in sections.load()]
+def test_sections_and_their_parameters_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    *lines, _ = run("list").output.splitlines()
+    assert [line.split()[0] for line in lines] == [section.name for section in sections.load()]
+    assert {*sections.QUICK} == {line.split()[0] for line in lines}
+    assert all(line.endswith(f"(quick takes {sections.QUICK[line.split()[0]]})") for line in lines)
     shown = run("list", "mnist-7x7").output
-    assert all(f"\n  {name} " in shown for name in ("exponent", "seeds", "sigma0"))
-    assert "processor hours" in shown
-    (layers,) = (line.split() for line in shown.splitlines() if line.startswith("  layers "))
-    assert layers[2:4] == ["20,20,40", "30,30,120"]
-    assert "the notebook has profile=recorded; `leamvd reproduce` takes quick" in shown
+    for words in (
+        "exponent (a number; 1.5): of LEA-MVD's selection weights (R19)",
+        "layers (a whole number, or several with commas; quick 20, 20, 40, paper 30, 30, 120): ",
+        "n_images (a whole number; the profile's): for training",
+        "profile (a word; in the notebook recorded, by `leamvd reproduce` quick): ",
+        "processor hours",
+    ):
+        assert f"\n  {words}" in shown or words == "processor hours"
     assert "processor hours" in run("list", "explanation").output, "some of it has no table of runs"
-    ((_, _, quick, paper, *_),) = (
-        line.split() for line in shown.splitlines() if line.startswith("  methods ")
-    )
-    assert quick == paper == "cd,lea-mvd,lea-mv…"
+    assert "CDSettings" not in run("list", "settings-map").output
     assert CliRunner(charset="cp1251").invoke(
         cli.main, ["list", "03_mnist_7x7"]
     ).output == shown.replace("\xd7", "?")
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_lists_are_whole_at_the_width_of_a_terminal(
+    columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    for arguments in ((), [section.name for section in sections.load()]):
+        shown = run("list", *arguments).output
+        assert max(map(len, shown.splitlines())) <= columns
+        assert not re.search(r"…|Optional|list\[", shown)
 
 
 @pytest.mark.parametrize(
@@ -289,7 +304,7 @@ def test_a_run_prints_its_errors_and_leaves_notebook_tables_and_figures(
     table = runs(output)
     assert {*table["seed"]} == {0, 1, 2}
     assert table["iteration"].max() == 2
-    assert {path.suffix for path in (folder / "figures").iterdir()} == {".png", ".json"}
+    assert {path.suffix for path in (folder / "figures").iterdir()} == {".png", ".csv", ".json"}
     assert "-p n_gen=2" in json.loads((folder / "run.json").read_text())["command"]
     assert run(*SMALL, "--output", str(output)).output.count("finished before") == 1
 

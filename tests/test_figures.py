@@ -10,7 +10,7 @@ import pytest
 from matplotlib.colors import same_color, to_hex
 from PIL import Image
 
-from figures import ACCEPTED, MEASURED, check_figures
+from figures import ACCEPTED, MEASURED, check_figures, plotted
 from leamvd_paper.studies import plots
 
 DRAWN = Path(os.environ.get("LEAMVD_DRAWN", "none"))  # a folder with the folder "figures"
@@ -19,16 +19,14 @@ DRAWN = Path(os.environ.get("LEAMVD_DRAWN", "none"))  # a folder with the folder
 @pytest.mark.skipif(not DRAWN.is_dir(), reason="no notebooks were run: make test")
 def test_the_figures_of_the_recorded_runs_plot_what_is_accepted(file_regression: Any) -> None:
     check_figures(DRAWN / "figures", "recorded", file_regression)
-    drawn = {
-        path.name
-        for path in (DRAWN / "figures").glob("*.json")
-        if not path.name.startswith(MEASURED)
-    }
-    accepted = {
-        path.name
-        for path in (ACCEPTED / "recorded").glob("*.json")
-        if not path.name.startswith(MEASURED)
-    }
+    drawn, accepted = (
+        {
+            path.name
+            for path in folder.iterdir()
+            if path.suffix != ".png" and not path.name.startswith(MEASURED)
+        }
+        for folder in (DRAWN / "figures", ACCEPTED / "recorded")
+    )
     assert drawn == accepted
 
 
@@ -161,6 +159,71 @@ def test_what_is_compared_of_a_figure_has_its_words_their_places_and_looks(
         ax.annotate(word, (at, 3), (5, 5), textcoords="offset points")
         plots.legend(figure)
         plots.plt.close(figure)
-        return plots.plotted(figure)
+        return plotted(figure)
 
     assert drawn() == drawn() != drawn(**change)
+
+
+def saved(figure: Any, folder: Path) -> pd.DataFrame:
+    plots.save(figure, "one", folder)
+    return pd.read_csv(folder / "figures" / "one.csv")
+
+
+def test_the_numbers_of_lines_have_their_bands_and_the_figures_words(tmp_path: Path) -> None:
+    means = pd.DataFrame({"n": [1.0, 2.0], "mean": [3.0, 5.0], "low": [2.0, 4.0], "high": 9.0})
+    figure, axes = plots.panels(2, 2, height=4)
+    for ax, title in zip(axes[0], ("RBM 1", "RBM 2"), strict=True):
+        ax.set_title(title)
+        for name, color in (("CD", plots.GREEN), ("start", plots.SKY)):
+            ax.plot(means["n"], means["mean"] + 1, color=color)
+            plots.band(ax, means, "n", label=name, color=color)
+        ax.axhline(50, color="black")
+        ax.axhline(60, color=plots.PURPLE, label="a level")
+    for ax, words in zip(axes[1], ("passes", "seconds"), strict=True):
+        ax.set_xlabel(words)
+    figure.supylabel("error\nof all")
+    table = saved(figure, tmp_path)
+    y = "error of all"
+    assert [*table] == ["panel", "series", "line", "passes", y, "low", "high", "seconds"]
+    for panel, x in (("RBM 1", "passes"), ("RBM 2", "seconds")):
+        own = table[table["panel"] == panel]
+        for name in ("CD", "start"):
+            lines = own[own["series"] == name].groupby("line")
+            single, line = (rows for _, rows in lines)
+            np.testing.assert_array_equal(single[y], means["mean"] + 1)
+            assert single[["low", "high"]].isna().all(axis=None)
+            np.testing.assert_array_equal(line[[x, y, "low", "high"]], means)
+        levels = own[own[x].isna()]
+        assert [*levels[y]] == [50, 60]
+        assert levels["series"].isna().tolist() == [True, False]
+
+
+def test_the_numbers_of_points_have_their_intervals_and_the_words_of_ticks(tmp_path: Path) -> None:
+    rows = pd.DataFrame({"mean": [3.0, 5.0], "low": [2.0, 4.5], "high": [7.0, 5.0]})
+    figure, ((left, right),) = plots.panels(1, 2, height=3)
+    places = np.array([0.15, 0.85])
+    right.errorbar(rows["mean"], places, xerr=plots.error_bars(rows), fmt="o", label="x")
+    left.errorbar(places, rows["mean"], plots.error_bars(rows), fmt="s", label="y")
+    left.hlines(4, -0.4, 0.4, label="start")
+    left.scatter([0, 1], [8, 9], label="dots")
+    left.set_xticks([0, 1], ["CD", "LEA-MVD"])
+    right.set_yticks([0, 1], ["CD", "LEA-MVD"])
+    right.set_xlabel("error")
+    table = saved(figure, tmp_path).set_index("series")
+    methods = ["CD", "LEA-MVD"]
+    assert table.loc["y", "x"].tolist() == table.loc["x", "y"].tolist() == methods
+    np.testing.assert_array_equal(table.loc["y", ["low", "high"]], rows[["low", "high"]])
+    assert table.loc["y", "y"].astype(float).tolist() == [3, 5]
+    np.testing.assert_array_equal(table.loc["x", ["error", "x low", "x high"]], rows)
+    assert float(table.loc["start", "y"]) == 4
+    assert table.loc["start", ["x low", "x high"]].tolist() == [-0.4, 0.4]
+    assert table.loc["dots", "x"].tolist() == methods
+
+
+def test_the_numbers_of_images_are_their_pixels(tmp_path: Path) -> None:
+    digits = np.arange(18).reshape(2, 3, 3)
+    table = saved(plots.gray_images({"input": digits, "CD": 2 * digits}), tmp_path)
+    assert [*table["series"]] == 3 * ["input"] + 3 * ["CD"]
+    pixels = table.drop(columns=["series", "line"]).to_numpy()[3:]
+    np.testing.assert_array_equal(pixels[:, :3], 2 * digits[0])
+    np.testing.assert_array_equal(pixels[:, 3:], 2 * digits[1])

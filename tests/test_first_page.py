@@ -15,7 +15,7 @@ import pytest
 from bs4 import BeautifulSoup, NavigableString, Tag
 from py_mini_racer import MiniRacer
 
-from figures import assert_sound, same_figure
+from figures import assert_sound, same_figure, text_of
 from leamvd_paper.studies import error_measures, plots
 from leamvd_paper.studies.layers import last
 from leamvd_paper.studies.results import read_recorded
@@ -26,7 +26,7 @@ DATA = json.loads(TEXT)
 MADE = runpy.run_path(str(BOOK / "first_page.py"))
 
 
-def test_data_and_figure_are_what_the_script_makes(tmp_path: Path) -> None:
+def test_data_and_figure_are_what_the_script_makes(file_regression: Any) -> None:
     found = MADE["data"]()
     for size, own in json.loads(found.to_json()).items():
         side, accepted = MADE["SIZES"][size], DATA[size]
@@ -36,10 +36,7 @@ def test_data_and_figure_are_what_the_script_makes(tmp_path: Path) -> None:
         assert own == {name: value for name, value in accepted.items() if name != "digits"}
     figure = MADE["figure"](MADE["data"]())
     assert_sound(figure)
-    plots.save(figure, "first_page", tmp_path)
-    same_figure(
-        tmp_path / "figures" / "first_page.json", BOOK / "static" / "figures" / "first_page.json"
-    )
+    assert_accepted(figure, "first_page", file_regression)
     assert len(TEXT) < 40_000, "it stands in the page itself"
 
 
@@ -72,11 +69,16 @@ def test_errors_are_geometric_means_over_pairs_of_runs(
         )
 
 
-def test_the_map_is_what_the_recorded_runs_answer(tmp_path: Path) -> None:
+def test_the_map_is_what_the_recorded_runs_answer(file_regression: Any) -> None:
     figure = MADE["answers"]()
     assert_sound(figure)
-    plots.save(figure, "map", tmp_path)
-    same_figure(tmp_path / "figures" / "map.json", BOOK / "static" / "figures" / "map.json")
+    assert_accepted(figure, "map", file_regression)
+
+
+def assert_accepted(figure: Any, name: str, file_regression: Any) -> None:
+    accepted = BOOK / "static" / "figures" / f"{name}.json"
+    plots.plt.close(figure)
+    file_regression.check(text_of(figure), fullpath=accepted, check_fn=same_figure)
 
 
 def test_digits_are_those_of_the_recorded_pictures_in_16_levels() -> None:

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from leamvd_paper.book import render
+from leamvd_paper.book import render, sections
 
 ROOT = Path(__file__).parents[1]
 PIXEL = (
@@ -52,6 +52,25 @@ def test_every_link_lands_on_a_page_and_an_id_that_are_there(
     assert lost == []
 
 
+def test_an_id_is_there_once_and_old_ones_still_are(pages: dict[Path, BeautifulSoup]) -> None:
+    """Where a heading has got new words, `<a id>` above it keeps links to the old ones."""
+    for path, page in pages.items():
+        ids = [str(tag["id"]) for tag in page.select("article [id]")]
+        assert [*ids] == [*dict.fromkeys(ids)], path
+        if path.parent.name == "notebooks":
+            text = (ROOT / "notebooks" / f"{path.stem}.ipynb").read_text(encoding="utf-8")
+            assert {*re.findall(r'<a id=\\"([^"]+)\\"', text)} <= {*ids}, path
+
+
+def test_a_page_with_its_pictures_is_small(pages: dict[Path, BeautifulSoup]) -> None:
+    sizes = {}
+    for path, page in pages.items():
+        pictures = {str(tag["src"]) for tag in page.select("img[src]")}
+        files = [path, *((path.parent / unquote(name)).resolve() for name in pictures)]
+        sizes[path.stem] = sum(file.stat().st_size for file in files)
+    assert {name: size for name, size in sizes.items() if size > 800_000} == {}
+
+
 def test_numbers_to_look_up_are_in_a_fold(pages: dict[Path, BeautifulSoup]) -> None:
     for path, page in pages.items():
         heading = page.select_one("section#all-numbers")
@@ -86,6 +105,17 @@ def test_a_page_leads_to_its_notebook(pages: dict[Path, BeautifulSoup]) -> None:
             assert there.stem == path.stem
 
 
+def test_a_page_says_how_to_run_it_and_how_long_that_takes(
+    pages: dict[Path, BeautifulSoup],
+) -> None:
+    for path, page in pages.items():
+        if path.parent.name == "notebooks":
+            section = sections.read_section(ROOT / "notebooks" / f"{path.stem}.ipynb").name
+            words = page.select_one("article").get_text()[:600]
+            assert f"leamvd reproduce {section}" in words
+            assert f"in about {sections.QUICK[section]}." in words
+
+
 def test_pages_ask_nothing_of_a_network_and_describe_their_pictures(
     pages: dict[Path, BeautifulSoup],
 ) -> None:
@@ -98,7 +128,7 @@ def test_pages_ask_nothing_of_a_network_and_describe_their_pictures(
 
 def test_each_figure_of_a_notebook_has_its_data_below(pages: dict[Path, BeautifulSoup]) -> None:
     for path, page in pages.items():
-        data = [Path(str(link["href"])) for link in page.select('article a[href$=".json"]')]
+        data = [Path(str(link["href"])) for link in page.select('article a[href$=".csv"]')]
         if path.parent.name == "notebooks":
             notebook = nbformat.read(ROOT / "notebooks" / f"{path.stem}.ipynb", 4)
             code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
@@ -107,7 +137,60 @@ def test_each_figure_of_a_notebook_has_its_data_below(pages: dict[Path, Beautifu
                 name.format(size=path.stem.rpartition("_")[2]) for name in names
             ]
         for own in data:
-            json.loads((path.parent / own).resolve().read_text())
+            assert len(pd.read_csv((path.parent / own).resolve())) > 1
+
+
+# ---- a reader's own run
+
+
+def test_a_page_of_a_run_says_what_it_was_and_sets_the_recorded_ones_words_apart(
+    tmp_path: Path,
+) -> None:
+    (section,) = sections.load(["mnist-7x7"])
+    about = sections.about(
+        section, {"profile": "quick", "seeds": [0, 1], "n_gen": 6, "exponent": 1.5}
+    )
+    for folder in ("notebooks", "figures/03_mnist_7x7", "figures/recorded"):
+        (tmp_path / folder).mkdir(parents=True)
+    shutil.copy(section.path, tmp_path / "notebooks")
+    (tmp_path / "notebooks" / "03_mnist_7x7.json").write_text(json.dumps(about))
+    for folder in ("03_mnist_7x7", "recorded"):
+        (tmp_path / "figures" / folder / "mnist-7x7-ends.csv").write_text("x\n1\n")
+    pages = runpy.run_path(str(ROOT / "book" / "notebook_pages.py"))
+    source = [section.path.read_text(encoding="utf-8")]
+    pages["_extended"](SimpleNamespace(srcdir=tmp_path), "notebooks/03_mnist_7x7", source)
+    texts = ["".join(one["source"]) for one in json.loads(source[0])["cells"]]
+    title, *rest = texts[0].splitlines()
+    assert title == f"# {section.title} (yours)"
+    box = "\n".join(rest).partition(":::{admonition}")[2].partition(":::\n")[0]
+    for words in (
+        "`mnist-7x7` at the profile *quick*, with `seeds=0,1`, `n_gen=6`.",
+        "Seeds: 0, 1.",
+        "Images: scikit-learn's digits, 1,437 for training, 7×7 pixels.",
+        f"`{about['command']}`",
+        "describes the recorded run, not this one",
+    ):
+        assert words in box
+    assert "exponent" not in box.partition("The same again")[0], "the profile's own"
+    assert texts[0].index(":::{dropdown} In short") < texts[0].index("Given the same inputs")
+    captions = [text for text in texts if text.startswith("*")]
+    assert all(text.startswith("*<span style=") for text in captions)
+    links = re.findall(r"\(\.\./(figures/\S+)\)", "\n".join(texts))
+    assert links == ["figures/03_mnist_7x7/mnist-7x7-ends.csv"], "its own numbers, not the recorded"
+
+
+@pytest.mark.parametrize(
+    ("caption", "gray"),
+    [
+        ("*One is 0.5 of it. Two.*", "One is 0.5 of it."),
+        ("*Only one.* [Data]()", "Only one."),
+        ("*Is it? $x$ is.*", "Is it?"),
+        ("*One e.g. that\nis broken. Two.*", "One e.g. that\nis broken."),
+    ],
+)
+def test_the_first_sentence_of_a_caption_is_found(caption: str, gray: str) -> None:
+    pages = runpy.run_path(str(ROOT / "book" / "notebook_pages.py"))
+    assert pages["SENTENCE"].match(caption)[1] == gray
 
 
 def test_the_page_of_rules_leads_to_the_repository_where_it_has_an_address() -> None:

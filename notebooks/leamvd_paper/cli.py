@@ -2,9 +2,11 @@
 
 import contextlib
 import io
+import shutil
 import sys
+import textwrap
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ import pandas as pd
 import leamvd
 from leamvd._support import checks
 from leamvd_paper.book import sections
-from leamvd_paper.book.sections import Section, Values, written
+from leamvd_paper.book.sections import Parameter, Section, Values, written
 
 
 class _Commands(click.Group):
@@ -62,35 +64,47 @@ def list_(names: tuple[str, ...]) -> None:
     recorded runs took.
     """
     for section in sections.load(names):
-        click.echo(f"{section.name:20} {section.title}")
+        seconds = f"quick takes {sections.QUICK[section.name]}"
+        _tell(f"{section.name:20} {section.title} ({seconds})", 21)
         if names:
-            if "profile" in section.parameters:
-                own = section.parameters["profile"].default
-                click.echo(
-                    f"  opened as it is, the notebook has profile={own}; `leamvd reproduce` takes"
-                    " quick"
-                )
-            click.echo(f"  {'':39} {'quick':18} {'paper':18}")
-            columns = [_values(section, profile) for profile in ("quick", "paper")]
-            for one, *values in zip(section.parameters.values(), *columns, strict=True):
-                cells = [f"{checks.cut(written(value), 18):18}" for value in values]
-                click.echo(f"  {one.name:17} {one.type:21} {' '.join(cells)} {one.description}")
+            profiles = section.profiles()
+            for one in section.parameters.values():
+                usual = _usual(one, profiles)
+                _tell(f"  {one.name} ({one.kind()}; {usual}): {one.description}", 6)
             for name, hours in _hours(section):
-                click.echo(f"  what is recorded as {name} took {hours:.2g} processor hours")
+                _tell(f"  what is recorded as {name} took {hours:.2g} processor hours", 6)
     if not names:
         click.echo("`leamvd list SECTION` shows the parameters of a section.")
 
 
-def _values(section: Section, profile: str) -> list[Any]:
-    """Return the value that each parameter has at a profile."""
-    known = section.profiles().get(profile, {}) | {"profile": profile}
-    values = []
-    for one in section.parameters.values():
-        usual = one.default
-        if one.name == "profile" or usual is None:
-            usual = known.get(one.name)
-        values.append(usual)
-    return values
+def _tell(text: str, indent: int) -> None:
+    """Print a text in lines as wide as the terminal, all but the first one indented."""
+    columns = shutil.get_terminal_size().columns
+    lines = textwrap.wrap(
+        text,
+        columns,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    click.echo("\n".join(lines))
+
+
+def _usual(one: Parameter, profiles: Mapping[str, Values]) -> str:
+    """Return what a parameter has where it is not given, in words."""
+    if one.name == "profile":
+        return f"in the notebook {one.default}, by `leamvd reproduce` quick"
+    told = []
+    for profile in ("quick", "paper"):
+        value = one.default
+        if value is None:
+            value = profiles.get(profile, {}).get(one.name)
+        if isinstance(value, Mapping):
+            value = [*value]
+        text = "the profile's" if value is None else written(value).replace(",", ", ")
+        told.append(text)
+    quick, paper = told
+    return quick if quick == paper else f"quick {quick}, paper {paper}"
 
 
 _OF_RUNS = ("inputs", "layer", "method", "seed", "study", "protocol", "batches")

@@ -12,13 +12,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import zlib
 from pathlib import Path
-from typing import Any
 
 import leamvd_paper
 from leamvd._support import checks
-from leamvd_paper.book.sections import latest, read_section
+from leamvd_paper.book.sections import ABOUT, latest
+
+FOLDED = "## All numbers"  # the heading of what a page ends with, for those who look numbers up
 
 
 def render(results: Path | None = None, output: Path = Path("_build/book")) -> Path:
@@ -90,10 +90,7 @@ def _build(sources: Path, notebooks: list[Path], work: Path) -> Path:
     stage = work / "stage"
     _stage_pages(sources, stage)
     for path in notebooks:
-        figures = path.parent / "figures"
-        if path.parent == sources / "notebooks":
-            figures = sources / "tests" / "figures" / "recorded"
-        _stage(path, figures, stage)
+        _stage(path, stage)
     # Sphinx leaves reports there
     environment = os.environ | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(stage))
     command = [
@@ -127,8 +124,9 @@ def _build(sources: Path, notebooks: list[Path], work: Path) -> Path:
 
 
 def _stage_pages(sources: Path, stage: Path) -> None:
-    """Copy the pages, what they are built by, and the code that one of them shows."""
+    """Copy the pages, what they are built by, the recorded figures' numbers, and the code shown."""
     shutil.copytree(sources / "book", stage / "book")
+    shutil.copytree(sources / "tests" / "figures" / "recorded", stage / "figures" / "recorded")
     for path in (sources / "_config.yml", sources / "_toc.yml"):
         shutil.copy(path, stage)
     code = Path("notebooks", "leamvd_paper", "studies")
@@ -136,62 +134,13 @@ def _stage_pages(sources: Path, stage: Path) -> None:
     shutil.copy(sources / code / "in_numpy.py", stage / code)
 
 
-def _stage(notebook: Path, figures: Path, stage: Path) -> None:
-    """Copy a notebook, with a link behind the caption of each figure to the
-    numbers that it plots.
-    """
-    content = json.loads(notebook.read_text(encoding="utf-8"))
-    values = read_section(notebook).complete({})  # in names of figures
-    for folder in ("notebooks", "figures"):
-        (stage / folder).mkdir(exist_ok=True)
-    cells = content["cells"]
-    # from the end: cells are inserted
-    for number, cell in reversed([*enumerate(cells, start=1)]):
-        saved = re.search(r'"([\w{}-]+)",\s*output,?\s*\)\s*$', "".join(cell["source"]))
-        if not saved:
-            continue
-        data = figures / f"{saved[1].format(**values)}.json"
-        if data.is_file():
-            shutil.copy(data, stage / "figures")
-            _link(cells, number, f"[Data of this figure](../figures/{data.name})")
-    _fold(cells)
-    _offer(cells, notebook.name)
-    (stage / "notebooks" / notebook.name).write_text(json.dumps(content), encoding="utf-8")
-
-
-FOLDED = "## All numbers"  # the heading of what a page ends with, for those who look numbers up
-
-
-def _fold(cells: list[dict[str, Any]]) -> None:
-    """Fold what follows the last heading of a page, where that is `FOLDED`."""
-    for number, cell in enumerate(cells):
-        if "".join(cell["source"]).startswith(FOLDED):
-            cells.insert(number + 1, _markdown("<details><summary>Show them</summary>"))
-            cells.append(_markdown("</details>"))
-            break
-
-
-def _offer(cells: list[dict[str, Any]], name: str) -> None:
-    """Write a link to the notebook itself below the title of its page."""
-    title, _, rest = "".join(cells[0]["source"]).partition("\n")
-    link = f'<a href="../_sources/notebooks/{name}" download>This page as a notebook</a>'
-    cells[0]["source"] = f"{title}\n\n<p>{link}</p>\n{rest}"
-
-
-def _markdown(source: str) -> dict[str, Any]:
-    """Return a cell of Markdown."""
-    name = f"added-{zlib.crc32(source.encode()):x}"
-    return {"cell_type": "markdown", "id": name, "metadata": {}, "source": source}
-
-
-def _link(cells: list[dict[str, Any]], number: int, link: str) -> None:
-    """Write a link behind a caption, or where there is none in a cell of its own."""
-    below = "".join(cells[number]["source"]) if number < len(cells) else ""
-    if below.startswith("*"):
-        caption, *others = below.split("\n\n")
-        cells[number]["source"] = "\n\n".join([f"{caption} {link}", *others])
-    else:
-        cells.insert(number, _markdown(link))
+def _stage(notebook: Path, stage: Path) -> None:
+    """Copy a notebook, and with a reader's own run what it was and the numbers of its figures."""
+    shutil.copy(notebook, stage / "notebooks")
+    run = notebook.with_name(ABOUT)
+    if run.is_file():
+        shutil.copy(run, stage / "notebooks" / f"{notebook.stem}.json")
+        shutil.copytree(run.with_name("figures"), stage / "figures" / notebook.stem)
 
 
 def check(notebook: Path) -> None:

@@ -37,6 +37,23 @@ SUMMARY = "summary.csv"
 
 Values = dict[str, Any]
 
+QUICK = {
+    "esd": "seconds",
+    "directions": "seconds",
+    "mnist-7x7": "half a minute",
+    "mnist-28x28": "a minute",
+    "linear-cost": "2 minutes",
+    "error-measures": "a minute",
+    "readings": "a minute",
+    "classification": "a minute",
+    "verdicts": "seconds",
+    "explanation": "a minute",
+    "minima-and-networks": "a minute",
+    "longer-searches": "a minute",
+    "settings-map": "a minute",
+}
+"""About how long the profile "quick" takes on one processor, by section."""
+
 
 # ---- the parameters cell
 
@@ -75,6 +92,16 @@ class Parameter(NamedTuple):
     default: object
     description: str
 
+    def kind(self) -> str:
+        """Return in words what it takes."""
+        ((_, listed, kind),) = _TYPE.findall(self.type)
+        words = _KINDS[kind][0]
+        if listed:
+            words += ", or several with commas"
+        if self.name == "seeds":
+            words += ", or ranges such as 0-9"
+        return words
+
     def parse(self, text: str) -> Any:
         """Return the value that a text stands for; items of a list are separated by commas, seeds
         may be ranges.
@@ -82,12 +109,9 @@ class Parameter(NamedTuple):
         None stands for none: what is not given has its default.
         """
         ((optional, listed, kind),) = _TYPE.findall(self.type)
-        words, read = _KINDS[kind]
+        _, read = _KINDS[kind]
         text = text.strip()
-        several = ", or several with commas" if listed else ""
-        if self.name == "seeds":
-            several += ", or ranges such as 0-9"
-        told = f"{self.name} must be {words}{several}, got {text!r}"
+        told = f"{self.name} must be {self.kind()}, got {text!r}"
         if text == "None":
             usual = "profile" if optional else "notebook"
             close = "; did you mean 'none'?" if "'none'" in self.description else ""

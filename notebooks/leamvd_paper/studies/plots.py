@@ -1,6 +1,5 @@
 """The look of all figures, and the one function that saves them."""
 
-import json
 from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
@@ -10,13 +9,15 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from IPython.display import Image
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.collections import PathCollection
+from matplotlib.axis import Axis
+from matplotlib.collections import LineCollection, PathCollection, PolyCollection
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-from matplotlib.legend import Legend
+from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
-from matplotlib.text import Text
-from matplotlib.ticker import FixedLocator, LogFormatter
+from matplotlib.ticker import FuncFormatter, LogFormatter
 
 from .words import named
 
@@ -243,72 +244,107 @@ def _make_visible(ax: Axes) -> None:
 
 @styled
 def save(figure: Figure, name: str, folder: str | Path = ".") -> Image:
-    """Write ``figures/NAME.png`` and what is plotted, ``figures/NAME.json``; return the picture for
-    a notebook.
+    """Write ``figures/NAME.png`` and its numbers, ``figures/NAME.csv``; return the picture for a
+    notebook.
     """
     path = Path(folder, "figures", f"{name}.png").expanduser()
     path.parent.mkdir(parents=True, exist_ok=True)
     for ax in figure.axes:
         _make_visible(ax)
     figure.savefig(path)
-    path.with_suffix(".json").write_text(json.dumps(plotted(figure)) + "\n", encoding="utf-8")
+    numbers(figure).to_csv(path.with_suffix(".csv"), index=False, float_format="%.8g")
     plt.close(figure)
     return Image(path, width=round(PIXELS * figure.get_figwidth()))
 
 
-def plotted(figure: Figure) -> list[dict[str, Any]]:
-    """Return words, looks and arrays, to eight digits, of each of a figure's axes; at the end those
-    of its legends.
+def numbers(figure: Figure) -> pd.DataFrame:
+    """Return what a figure shows in its own words: a row for each point, or each row of an image.
+
+    Points with one number of `line` were drawn at once. What has no label is of the series, or of
+    one of those, whose lines have its color.
     """
-    drawn = []
+    panels = []
     for ax in figure.axes:
-        texts = list(ax.texts)
-        for axis in (ax.xaxis, ax.yaxis):
-            if isinstance(axis.get_major_locator(), FixedLocator):
-                texts += axis.get_ticklabels()
-        said = {
-            "title": ax.get_title(),
-            "x": ax.get_xlabel(),
-            "y": ax.get_ylabel(),
-            "scales": [ax.get_xscale(), ax.get_yscale()],
-            "texts": [text.get_text() for text in texts],
-            "looks": [_look(line) for line in ax.lines],
-            "arrays": [_eight_digits(values) for values in _arrays(ax, texts)],
-        }
-        drawn.append(said)
-    legends = figure.findobj(Legend)
-    labels = [text.get_text() for part in (figure, *legends) for text in part.texts]
-    looks = [_look(line) for shown in legends for line in shown.findobj(Line2D)]
-    return [*drawn, {"texts": labels, "looks": looks, "arrays": []}]
+        if ax.get_subplotspec() is None:
+            continue  # a color bar
+        shown = _shown(ax)
+        words = {}
+        for name, axis in (("x", ax.xaxis), ("y", ax.yaxis)):
+            words[name] = _axis_label(ax, name)
+            if name in shown and isinstance(axis.get_major_formatter(), FuncFormatter):
+                shown[name] = _tick_words(axis, shown[name])
+        shown.insert(0, "panel", ax.get_title() or ax.get_title(loc="left"))
+        panels.append(shown.rename(columns=words))
+    table = pd.concat(panels, ignore_index=True)
+    hidden = table["series"].str.startswith("_")
+    series = table[~hidden].drop_duplicates(["color", "series"])
+    by_color = series.groupby("color")["series"].agg(" or ".join)
+    table.loc[hidden, "series"] = table["color"].map(by_color)
+    table = table.drop(columns="color").replace("\n", " ", regex=True).replace("", np.nan)
+    return table.dropna(axis="columns", how="all")
 
 
-def _arrays(ax: Axes, texts: list[Text]) -> list[Any]:
-    """Return what is drawn in axes, and where their texts stand."""
-    arrays = [line.get_xydata() for line in ax.lines]
-    arrays += [c.get_offsets() for c in ax.collections]
-    for shown in (*ax.collections, *ax.images):
-        if shown.get_array() is not None:
-            arrays.append(shown.get_array())
-    for area in ax.collections:
-        if not isinstance(area, PathCollection):  # bands and error bars
-            arrays += [path.vertices for path in area.get_paths()]
-    arrays += [np.array(bar.get_bbox()) for bar in ax.patches]
-    # where an annotation points to
-    arrays += [getattr(text, "xy", text.get_position()) for text in texts]
-    return arrays
+def _axis_label(ax: Axes, name: str) -> str:
+    """Return the words at the axis "x" or "y", at one that it is shared with, in its column or row,
+    or for the figure.
+    """
+    label = f"get_{name}label"
+    span = {"x": "colspan", "y": "rowspan"}[name]
+    said = [name, getattr(ax.figure, f"get_sup{name}label")()]
+    place = getattr(ax.get_subplotspec(), span)
+    shared = getattr(ax, f"get_shared_{name}_axes")()
+    for other in (*ax.figure.axes, ax):
+        if shared.joined(ax, other) or getattr(other.get_subplotspec(), span, None) == place:
+            said.append(getattr(other, label)())
+    words = next(filter(None, reversed(said)))
+    return words.replace("\n", " ")
 
 
-def _eight_digits(values: Any) -> Any:
-    """Return an array as JSON has it; None for what is masked or NaN."""
-    numbers = np.ma.filled(np.ma.asarray(values, dtype=float), np.nan)
-    rounded = np.array([float(f"{number:.8g}") for number in numbers.flat], dtype=object)
-    rounded = rounded.reshape(numbers.shape)
-    rounded[np.isnan(numbers)] = None
-    return rounded.tolist()
+def _tick_words(axis: Axis, places: pd.Series) -> pd.Series:
+    """Return what the nearest ticks say."""
+    ticks = axis.get_majorticklocs()
+    words = axis.get_major_formatter().format_ticks(ticks)
+    return places.map(lambda at: words[np.abs(ticks - at).argmin()], na_action="ignore")
 
 
-def _look(line: Line2D) -> str:
-    return (
-        f"{line.get_linestyle()} {line.get_marker()} {line.get_color()}"
-        f" {line.get_markerfacecolor()}"
-    )
+def _shown(ax: Axes) -> pd.DataFrame:
+    """Return what is drawn in axes; bands and error bars are columns of the lines before them."""
+    labels = {bars.lines[0]: bars.get_label() or "_" for bars in ax.containers}
+    parts = [pd.DataFrame(columns=["series", "line", "color"])]
+    for one in ax.get_children():
+        label = labels.get(one, one.get_label())
+        color = label
+        if isinstance(one, LineCollection | PolyCollection):
+            points = _ends(one)
+            color = to_hex(one.get_edgecolor()[0])
+            if label.startswith("_"):
+                parts[-1] = parts[-1].merge(points, how="left")
+                continue
+        elif isinstance(one, PathCollection):
+            points = pd.DataFrame(one.get_offsets(), columns=["x", "y"])
+        elif isinstance(one, Line2D):
+            points = pd.DataFrame(one.get_xydata(), columns=["x", "y"])
+            if one.get_transform() != ax.transData:  # across the axes
+                points = points.loc[:0, points.nunique() == 1]
+            elif label.startswith("_") or one.get_linestyle() != "None":
+                color = to_hex(one.get_color())
+        elif isinstance(one, AxesImage):
+            points = pd.DataFrame(one.get_array())
+            label = " ".join(text.get_text() for text in ax.texts)
+        else:
+            continue
+        parts.append(points.assign(series=label, color=color, line=len(parts)))
+    return pd.concat(parts)
+
+
+def _ends(area: Artist) -> pd.DataFrame:
+    """Return where intervals stand, and their ends."""
+    paths = [path.vertices for path in area.get_paths()]
+    axes = ["y", "x"]
+    names = ["x low", "x high"]
+    if all(ends[0, 0] == ends[1, 0] for ends in paths):
+        axes = ["x", "y"]
+        names = ["low", "high"]
+    place, along = axes
+    corners = pd.DataFrame(np.concatenate(paths), columns=["x", "y"]).groupby(place)[along]
+    return corners.agg(["min", "max"]).set_axis(names, axis="columns").reset_index()
