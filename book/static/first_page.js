@@ -22,7 +22,7 @@
   // Where a word stands: at which mini-batches, how many pixels below its curve or level, and which of its ends is there.
   const WORDS = {
     CD: {
-      small: { start: [60, 18, "middle"], "lea-mvd": [30, 17, "middle"], printed: [10, -9], CD: [600, -12, "end"] },
+      small: { start: [60, 18, "middle"], "lea-mvd": [1, -14], printed: [10, -9], CD: [600, -12, "end"] },
       large: { start: [60, -9], CD: [1, -5] },
     },
     constant: {
@@ -58,7 +58,8 @@
   const word = (words, [k, below, side], x, height) => text(x(k) + ({ end: 4, middle: 0 }[side] ?? -4), height(k) + below, words, side);
 
   /** The curve of a method, its marks and its name. */
-  const curve = (method, { batches, [over]: errors }, over, place, x, y) => {
+  const curve = (method, { batches, ...line }, over, place, x, y) => {
+    const errors = line[over];
     const places = errors.map((error, i) => [x(batches[i]), y(error)]);
     const marks = places.map((at) => `<path class="mark" transform="translate(${at})" d="${MARKS[method]}"/>`);
     const name = word(SHORT[method], place, x, (k) => y(errors[batches.indexOf(k)]));
