@@ -272,7 +272,7 @@ def test_the_charts_of_the_page_show_the_errors_at_their_axes(
             expected = [1, own["cd"]][: len(levels)]
             assert np.exp(slope * (np.array(levels) - levels[0])) == pytest.approx(expected)
             assert len(levels) == (1 if over == "CD" else 2)
-            words = [text for text in panel.find_all("text", recursive=False)]
+            words = panel.find_all("text", recursive=False)
             names = [text for text in words if text.text in ("CD", "constant")]
             assert [text.text for text in names] == [over, "CD"][: len(levels)]
             for text, level in zip(names, levels, strict=True):

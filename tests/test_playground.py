@@ -704,9 +704,7 @@ def test_one_individual_of_any_population_is_drawn_anew(reader: MiniRacer) -> No
 
 def test_labels_of_arrows_keep_their_distance(reader: MiniRacer) -> None:
     for name in PRESETS:
-        shown = json.loads(
-            reader.eval(f"opened({json.dumps(address(name))})")
-        )
+        shown = json.loads(reader.eval(f"opened({json.dumps(address(name))})"))
         places = [
             re.findall(r"translate\((\S+),(\S+)\)", arrow["label"])[0]
             for arrow in shown["arrows"].values()
