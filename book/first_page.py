@@ -10,16 +10,41 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
 from PIL import Image
 
 from leamvd_paper.studies import error_measures, settings_map
 from leamvd_paper.studies.claims import Margins
-from leamvd_paper.studies.plots import GRAY, legend, log_scale, method_look, panels, save, styled
+from leamvd_paper.studies.plots import GRAY, log_scale, method_look, panels, save, styled
 from leamvd_paper.studies.results import read_recorded
 
 SIZES = {"small": 7, "large": 28}  # pixels
 METHODS = {"start": "no search", "lea-mvd": "lea-mvd", "printed": "lea-mvd:printed"}
-LABELS = {"start": "no search", "lea-mvd": "LEA-MVD", "printed": "LEA-MVD as printed"}
+LABELS = {"start": "no search", "lea-mvd": "LEA-MVD", "printed": "as printed"}
+WORDS = {
+    ("small", "CD"): {
+        "start": (60, -15, "center"),
+        "lea-mvd": (1, 8, "left"),
+        "printed": (10, 6, "left"),
+        "CD": (600, 8, "right"),
+    },
+    ("large", "CD"): {"start": (60, 6, "left"), "CD": (1, 3, "left")},
+    ("small", "constant"): {
+        "start": (30, 6, "left"),
+        "lea-mvd": (1, -24, "left"),
+        "printed": (10, -15, "left"),
+        "constant": (1, 3, "left"),
+        "CD": (600, -11, "right"),
+    },
+    ("large", "constant"): {
+        "start": (30, 6, "left"),
+        "constant": (600, 3, "right"),
+        "CD": (1, 3, "left"),
+    },
+}
+"""Where a word stands: at which mini-batches, how many points above its curve or level, and which
+of its sides is there.
+"""
 MARKERS = {"start": "o", "lea-mvd": "D", "printed": "s"}
 WHICH = "n_images == 60_000 and momentum_epochs == 5"
 PNG = "data:image/png;base64,"
@@ -123,32 +148,51 @@ def _digits(ax: Axes, own: dict[str, Any], side: int) -> None:
     ax.set_yticks(np.arange(len(rows)) + 0.5, [*rows])
 
 
+def _curves(ax: Axes, size: str, own: dict[str, Any], over: str) -> None:
+    """Draw a size's errors over CD's or a constant image's, each curve and level with its name."""
+    words = WORDS[size, over]
+    for name, method in METHODS.items():
+        if name in own:
+            line = own[name]
+            look = {**method_look(method), "marker": MARKERS[name]}
+            ax.plot(line["batches"], line[over], markersize=4, **look)
+            k = words[name][0]
+            error = line[over][line["batches"].index(k)]
+            _word(ax, LABELS[name], error, words[name], look["color"])
+    levels = {"CD": 1}
+    if over == "constant":
+        levels = {"constant": 1, "CD": own["cd"]}
+    for name, error in levels.items():
+        ax.axhline(error, color=GRAY, linewidth=1)
+        _word(ax, name, error, words[name], GRAY)
+
+
+def _word(ax: Axes, text: str, error: float, place: tuple[int, int, str], color: str) -> None:
+    """Write a word at its place, over a light ground."""
+    k, above, side = place
+    words = ax.annotate(
+        text, (k, error), (0, above), textcoords="offset points", ha=side, color=color
+    )
+    words.set_path_effects([withStroke(linewidth=2, foreground="white")])
+
+
 @styled
 def figure(found: pd.Series) -> Figure:
     """Draw the errors, and the digits that stacks without a search give back: 7x7 pixels left,
     28x28 right.
     """
-    drawn, axes = panels(3, 2, height=7.4, height_ratios=(3, 3, 2.2), sharey="row")
+    drawn, axes = panels(3, 2, height=6.8, height_ratios=(3, 3, 2.2), sharey="row")
     for (size, side), (above, below, last) in zip(SIZES.items(), axes.T, strict=True):
         own = found[size]
-        for name, method in METHODS.items():
-            if name in own:
-                line = own[name]
-                look = {**method_look(method), "marker": MARKERS[name], "label": LABELS[name]}
-                above.plot(line["batches"], line["CD"], markersize=4, **look)
-                below.plot(line["batches"], line["constant"], markersize=4, **look)
-        lines = [(above, 1, 1, "CD"), (below, own["cd"], 7, "CD"), (below, 1, 1, "constant")]
-        for ax, error, k, name in lines:
-            ax.axhline(error, color=GRAY, linewidth=1)
-            ax.text(k, error, name, va="bottom")
+        for ax, over in ((above, "CD"), (below, "constant")):
+            _curves(ax, size, own, over)
             log_scale(ax, "xy")
-        above.set(title=f"{side}×{side} pixels", ylim=(0.03, 60))
+        above.set(title=f"{side}×{side} pixels", ylim=(0.012, 60))
         below.set(ylim=(0.01, 300), xlabel="mini-batches in each layer")
         _digits(last, own, side)
     axes[2, 1].tick_params(labelleft=False)
     axes[0, 0].set_ylabel("error of RBM 3 / CD's")
     axes[1, 0].set_ylabel("error of RBM 3 / constant's")
-    legend(drawn)
     return drawn
 
 

@@ -1,7 +1,7 @@
 """Draw the figure that stands in the playground's place where no script runs: `python
 book/playground.py`.
 
-The library runs a preset of the page; its draws are its own, so the run is another one.
+The library runs what the page opens with; its draws are its own, so the run is another one.
 """
 
 import json
@@ -19,17 +19,18 @@ from leamvd_paper.data.functions import FUNCTIONS
 from leamvd_paper.studies.plots import BLUE, GREEN, PURPLE, VERMILION, log_scale, panels, styled
 
 STATIC = Path(__file__).parent / "static"
-PRESET = "directions-2d"
+PRESET = "opening"
 CONTROLS = {
     "function": "ellipsoid",
-    "sigma0": 0.1,
     **json.loads((STATIC / "presets.json").read_text())[PRESET],
 }
-"""What the page's controls say with this preset."""
+"""What the page's controls say when it is opened."""
+
+HALF_WIDTH = 4  # of the whole view
 
 COST = FUNCTIONS[str(CONTROLS["function"])]
 
-SEED = 1189
+SEED = 3863
 """Of the library's draws, with which v lies between P and C_ani as it does on the page."""
 
 
@@ -53,11 +54,10 @@ def states() -> list[State]:
 def _plane(axes: Axes, state: State) -> None:
     """Draw the contours, the population, the ellipse and the directions."""
     X = state.population
-    half = 1.1 * np.linalg.norm(X - state.mean, axis=1).max()
-    x, y = np.linspace(state.mean - half, state.mean + half, 60).T
-    values = COST(np.stack(np.meshgrid(x, y), axis=-1))
+    side = np.linspace(-HALF_WIDTH, HALF_WIDTH, 60)
+    values = COST(np.stack(np.meshgrid(side, side), axis=-1))
     levels = np.quantile(values, np.linspace(0, 1, 14) ** 1.5)
-    axes.contourf(x, y, values, levels, cmap="Greys", alpha=0.5)
+    axes.contourf(side, side, values, levels, cmap="Greys", alpha=0.5)
     ranks = np.arange(len(X))
     n_elite = 4
     look = {"vmin": 0, "vmax": len(X), "edgecolors": "black", "linewidths": 0.5}
@@ -76,9 +76,9 @@ def _plane(axes: Axes, state: State) -> None:
     )
     sizes = 2 * state.std
     axes.add_patch(Ellipse(tuple(state.mean), *sizes, fill=False, edgecolor=PURPLE, linewidth=1.8))
-    _arrows(axes, state, 0.4 * half)
+    _arrows(axes, state, 0.3 * HALF_WIDTH)
     axes.set(xlabel="$x_1$", ylabel="$x_2$", aspect="equal")
-    axes.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
+    axes.set(xlim=(-HALF_WIDTH, HALF_WIDTH), ylim=(-HALF_WIDTH, HALF_WIDTH))
     axes.set_title(f"{CONTROLS['function']}, generation {state.generation}")
 
 

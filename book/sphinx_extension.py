@@ -14,6 +14,7 @@ from sphinx.config import Config
 
 _NUMBER = re.compile(r"[-−<]?\s?\d.*|–|NaN|")  # a cell of a column of numbers, or an empty one
 _DATED = re.compile(r"\]\((rules/\w+\.md)(#[\w-]+)\)")  # a heading of rules that are no page
+_INTERVAL = re.compile(r"\([-−]?\d[^\s()]* to [-−]?\d[^\s()]*(?: %)?\)")
 
 
 def _lead_to_dated_rules(app: Sphinx, _page: str, source: list[str]) -> None:
@@ -51,6 +52,20 @@ def aligned(html: str) -> str:
                     if len(row) == len(columns):
                         row[number]["class"] = "number"
     return str(page)
+
+
+def _unbroken(_app: Sphinx, document: nodes.document, _page: str) -> None:
+    """Keep intervals on one line, but for those in code."""
+    for text in list(document.findall(nodes.Text)):
+        if not isinstance(text.parent, (nodes.literal, nodes.literal_block)):
+            whole = unbroken(text)
+            if whole != text:
+                text.parent.replace(text, nodes.Text(whole))
+
+
+def unbroken(text: str) -> str:
+    """Return a text in which intervals, such as (1.27 to 1.52), have no-break spaces."""
+    return _INTERVAL.sub(lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), text)
 
 
 def _linked(_app: Sphinx, document: nodes.document) -> None:
@@ -120,6 +135,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Connect to the events of a build."""
     app.connect("config-inited", _link_to_the_repository)
     app.connect("source-read", _lead_to_dated_rules)
+    app.connect("doctree-resolved", _unbroken)
     app.connect("doctree-resolved", _align)
     app.connect("doctree-read", _linked)
     app.connect("html-page-context", _described)

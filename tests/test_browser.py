@@ -2,6 +2,7 @@
 Chromium.
 """
 
+import io
 import json
 import os
 import re
@@ -10,10 +11,12 @@ import shutil
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from leamvd_paper.book import render
 
@@ -28,28 +31,13 @@ pytestmark = [  # before a book is rendered
     pytest.mark.skipif(find_spec("playwright") is None, reason="no Playwright"),
 ]
 
-# What reaches beyond the window, or beyond a box that cuts it off. On a phone results and tables
-# may be scrolled.
-CLIPPED = """(phone) => {
-  const scrolls = phone ? ", .cell_output, table, .pst-scrollable-table-container" : "";
-  const found = [];
-  for (const element of document.querySelectorAll("article *, .prev-next-footer *")) {
-    const box = element.getBoundingClientRect(), style = getComputedStyle(element);
-    if (!box.width || element.closest(`span.math, mjx-container > *, .headerlink${scrolls}`)) continue;
-    const cut = element.clientWidth && element.scrollWidth > element.clientWidth + 2 && /auto|scroll|hidden|clip/.test(style.overflowX);
-    const scrolled = element.parentElement.closest("pre, .cell_output, .pst-scrollable-table-container, mjx-container");
-    if (cut || (box.right > innerWidth + 1 && !scrolled)) found.push(`${element.tagName}.${element.className}: ${element.innerText ?? ""}`.slice(0, 120));
-  }
-  if (document.documentElement.scrollWidth > innerWidth) found.push("the page itself");
-  return found;
-}"""  # noqa: E501
+FAULTS = Path(__file__).with_name("page_faults.js").read_text(encoding="utf-8")
 
-# The words that a reader sees, without code and without what MathJax keeps for screen readers.
-WORDS = """() => {
-  const page = document.querySelector("article").cloneNode(true);
-  page.querySelectorAll("pre, code, script, mjx-container").forEach(element => element.remove());
-  return page.textContent;
-}"""
+# What a page's links lead to, and what links to it may lead to.
+LINKS = """() => [
+  [...document.querySelectorAll("a[href]")].map(link => link.href),
+  [...document.querySelectorAll("[id]")].map(element => element.id),
+]"""
 
 
 @pytest.fixture(scope="module")
@@ -70,25 +58,33 @@ def pages(book: Path) -> list[Path]:
     return sorted([*(book / "book").glob("*.html"), *(book / "notebooks").glob("*.html")])
 
 
-class Seen(NamedTuple):
-    """What is seen of all pages."""
+def found_by_axe(axe: Any, page: Any) -> list[str]:
+    violations = axe.run(page, options=AXE).response["violations"]
+    faults = []
+    for fault in violations:
+        if fault["impact"] in ("serious", "critical"):
+            faults.append(f"{fault['id']}: {fault['nodes'][0]['html'][:120]}")
+    return faults
 
-    wrong: list[str]  # what failed, is broken or cut off, and what should have been typeset
-    narrow: list[str]  # figures whose text a phone shows too small
+
+def lost(links: dict[Path, list[str]], ids: dict[Path, set[str]]) -> Iterator[tuple[Path, str]]:
+    """Yield pages with their links to files that are not there and to ids that no element has."""
+    for path, addresses in links.items():
+        for address in sorted({*addresses}):
+            parts = urlsplit(address)
+            target = Path(unquote(parts.path))
+            if parts.scheme != "file" or target.is_relative_to(path.parents[1] / "_sources"):
+                continue
+            known = ids.get(target)
+            if not target.is_file() or (parts.fragment and known and parts.fragment not in known):
+                yield path, address
 
 
-@pytest.fixture(
-    scope="module",
-    params=[(name, theme) for name in WIDTHS for theme in ("light", "dark")],
-    ids="-".join,
-)
-def seen(request: pytest.FixtureRequest, book: Path, browser: Any) -> Iterator[Seen]:
-    """Open each page once, without a network."""
-    name, theme = request.param
-    context = browser.new_context(
-        viewport={"width": WIDTHS[name], "height": 900}, color_scheme=theme, offline=True
-    )
-    page, wrong, found = context.new_page(), [], Seen([], [])
+def test_no_page_has_a_fault(book: Path, browser: Any) -> None:
+    """Each page is opened once, without a network, and seen at both widths, by day and by night."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    page = browser.new_context(offline=True).new_page()
+    wrong: list[str] = []
     page.on(
         "console", lambda message: wrong.append(message.text) if message.type == "error" else None
     )
@@ -99,34 +95,33 @@ def seen(request: pytest.FixtureRequest, book: Path, browser: Any) -> Iterator[S
         "requestfailed",
         lambda it: wrong.append(it.url) if it.failure != "net::ERR_ABORTED" else None,
     )
+    faults: dict[str, list[str]] = {}
+    links: dict[Path, list[str]] = {}
+    ids: dict[Path, set[str]] = {}
     for path in pages(book):
         page.goto(path.as_uri())
         page.wait_for_function("!window.MathJax || window.MathJax.startup.promise.then(() => true)")
         page.evaluate(
             "document.querySelectorAll('details').forEach(element => element.open = true)"
         )
-        broken = page.evaluate(
-            "[...document.images].filter(image => !image.naturalWidth).map(image => image.src)"
-        )
-        tex = re.findall(r"\\[a-zA-Z]{2,}|\$\$?[^$]+\$", page.evaluate(WORDS))
-        faults = [*wrong, *broken, *tex, *page.evaluate(CLIPPED, name == "phone")]
-        found.wrong.extend(f"{path.stem}: {fault}" for fault in faults[:5])
-        widths = page.evaluate(
-            "[...document.querySelectorAll('.cell_output img')].map(i => [i.width, i.naturalWidth])"
-        )
-        # text of 10 points on 200 dots an inch is 28 of the picture's pixels high
-        found.narrow.extend(path.stem for width, natural in widths if 28 * width / natural < 8.95)
-        wrong.clear()
-    yield found
-    context.close()
-
-
-def test_pages_are_whole(seen: Seen) -> None:
-    assert seen.wrong == []
-
-
-def test_text_in_figures_is_nine_pixels_high_on_a_phone_too(seen: Seen) -> None:
-    assert seen.narrow == []
+        links[path], found = page.evaluate(LINKS)
+        ids[path] = {*found}
+        for name, width in WIDTHS.items():
+            for theme in ("light", "dark"):
+                page.set_viewport_size({"width": width, "height": 900})
+                page.emulate_media(color_scheme=theme)
+                page.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
+                assert page.get_attribute("html", "data-theme") == theme
+                seen = page.evaluate(FAULTS, name == "phone")
+                if (name, theme) in (("desktop", "light"), ("phone", "dark")):
+                    seen += found_by_axe(axe, page)
+                seen += wrong
+                wrong.clear()
+                if seen:
+                    faults.setdefault(path.stem, []).extend(f"{name}, {theme}: {it}" for it in seen)
+    for path, address in lost(links, ids):
+        faults.setdefault(path.stem, []).append(f"leads nowhere: {address}")
+    assert not faults, json.dumps(faults, indent=1)
 
 
 def test_the_playground_can_be_printed(book: Path, browser: Any) -> None:
@@ -204,8 +199,64 @@ def test_a_click_in_the_first_pages_charts_chooses_and_the_address_keeps_it(
     assert page.url == f"{address}#k=200&method=printed"
     again = browser.new_page()
     again.goto(page.url)
-    assert again.input_value("[name=batches]") == "6"
+    assert float(again.input_value("[name=batches]")) == pytest.approx(np.log(200))
     assert again.is_checked("[value=printed]")
+
+
+@pytest.mark.parametrize("width", WIDTHS.values())
+@pytest.mark.parametrize("at", [0, 4, -1])
+def test_the_sliders_thumb_stands_below_the_marks_of_its_number(
+    book: Path, browser: Any, width: int, at: int
+) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 1200})
+    page.goto((book / "book" / "index.html").as_uri())
+    slider = page.locator("[name=batches]")
+    slider.press("Home")
+    for _ in range(at % 9):
+        slider.press("ArrowRight")
+    mark = page.locator("#first-page .small .start .mark").nth(at % 9).bounding_box()
+    box = slider.bounding_box()
+    picture = Image.open(io.BytesIO(slider.screenshot())).convert("HSV")
+    colored = np.array(picture)[:, :, 1] > 150
+    (columns,) = np.nonzero(colored.any(axis=0))
+    thumb = box["x"] + (columns[0] + columns[-1] + 1) / 2 * box["width"] / picture.width
+    assert thumb == pytest.approx(mark["x"] + mark["width"] / 2, abs=1)
+
+
+def test_five_tabs_reach_the_first_pages_controls_and_two_more_what_follows(
+    book: Path, browser: Any
+) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto((book / "book" / "index.html").as_uri())
+    page.click("article h1")
+    reached = []
+    for _ in range(7):
+        page.keyboard.press("Tab")
+        reached.append(page.evaluate("document.activeElement.name || document.activeElement.href"))
+    assert reached[4:6] == ["method", "batches"]
+    assert "doing-nothing" in reached[6]
+
+
+@pytest.mark.parametrize(("width", "beside"), [(1100, True), (1000, False)])
+def test_the_first_pages_bullets_and_picture_stand_beside_each_other_where_there_is_room(
+    book: Path, browser: Any, width: int, beside: bool
+) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    page.goto((book / "book" / "index.html").as_uri())
+    bullets = page.locator(".first-view ul").first.bounding_box()
+    picture = page.locator("#first-page").bounding_box()
+    assert (picture["x"] > bullets["x"] + bullets["width"]) == beside
+    assert (picture["y"] < bullets["y"] + bullets["height"]) == beside
+
+
+def test_the_playground_is_seen_whole(book: Path, browser: Any) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.goto((book / "book" / "playground.html").as_uri())
+    places = ["article h1", ".playground-bar", ".plot", ".playground-settings"]
+    boxes = [page.locator(place).first.bounding_box() for place in places]
+    ends = [box["y"] + box["height"] for box in boxes]
+    assert ends == sorted(ends)
+    assert ends[-1] <= 800
 
 
 @pytest.mark.parametrize("scripts", [True, False])
@@ -226,17 +277,3 @@ def test_search_finds(book: Path, browser: Any, words: str) -> None:
     page.goto(f"{(book / 'search.html').as_uri()}?q={words.replace(' ', '+')}")
     page.wait_for_selector("#search-results li", timeout=20_000)
     assert page.locator("#search-results li").count() >= 1
-
-
-def test_nothing_serious_stands_in_the_way_of_a_screen_reader(book: Path, browser: Any) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-    page, serious = browser.new_page(), {}
-    for path in pages(book):
-        page.goto(path.as_uri())
-        violations = axe.run(page, options=AXE).response["violations"]
-        faults = [v for v in violations if v["impact"] in ("serious", "critical")]
-        if faults:
-            serious[path.stem] = [
-                f"{fault['id']} {fault['nodes'][0]['html'][:120]}" for fault in faults
-            ]
-    assert not serious

@@ -24,6 +24,7 @@ BOOK = Path(__file__).parents[1] / "book"
 TEXT = (BOOK / "static" / "first_page.json").read_text(encoding="utf-8")
 DATA = json.loads(TEXT)
 MADE = runpy.run_path(str(BOOK / "first_page.py"))
+CHOICES = MADE["LABELS"] | {"printed": "LEA-MVD as printed"}  # a choice stands alone
 
 
 def test_data_and_figure_are_what_the_script_makes(file_regression: Any) -> None:
@@ -147,13 +148,13 @@ function drawn() {
   return JSON.stringify({
     words: root_.querySelector("p").textContent, name: root_.querySelector(".chosen").textContent,
     said: controls_.batches.getAttribute("aria-valuetext"),
-    chart: root_.querySelector("svg").innerHTML,
+    chart: root_.querySelector("svg").innerHTML, style: controls_.batches.getAttribute("style"),
     rows: root_.querySelectorAll("canvas").map((canvas) => canvas.ink), hidden: root_.hidden,
   });
 }
-function shown(method, position) {
+function shown(method, k) {
   controls_.method.value = method;
-  controls_.batches.value = String(position);
+  controls_.batches.value = String(Math.log(k));
   root_.oninput();
   return drawn();
 }
@@ -202,8 +203,11 @@ def page() -> Iterator[MiniRacer]:
 def test_the_page_opens_with_what_its_controls_say(page: MiniRacer) -> None:
     opening = json.loads(page.eval("opening_"))
     method = FORM.select_one("[name=method][checked]")["value"]
-    position = int(FORM.select_one("[name=batches]")["value"])
-    assert opening == json.loads(page.eval(f"shown({json.dumps(method)}, {position})"))
+    slider = FORM.select_one("[name=batches]")
+    k = round(np.exp(float(slider["value"])))
+    assert k in error_measures.BATCHES
+    assert np.exp(float(slider["max"])) == pytest.approx(error_measures.BATCHES[-1], rel=1e-3)
+    assert opening == json.loads(page.eval(f"shown({json.dumps(method)}, {k})"))
     assert opening["hidden"] is False
 
 
@@ -213,15 +217,14 @@ def errors_in_words(error: float, ratio: float) -> str:
     return f"{said[0]} CD’s error, {said[1]} a constant image’s"
 
 
-@pytest.mark.parametrize("position", range(9))
+@pytest.mark.parametrize("batches", error_measures.BATCHES)
 @pytest.mark.parametrize("method", MADE["METHODS"])
 def test_the_page_says_and_gives_back_what_is_chosen(
-    page: MiniRacer, method: str, position: int
+    page: MiniRacer, method: str, batches: int
 ) -> None:
-    shown = json.loads(page.eval(f"shown({json.dumps(method)}, {position})"))
+    shown = json.loads(page.eval(f"shown({json.dumps(method)}, {1.1 * batches})"))
     label = FORM.find("input", value=method).parent
-    assert label.text.split(maxsplit=1)[1] == shown["name"] == MADE["LABELS"][method]
-    batches = error_measures.BATCHES[position]
+    assert label.text.split(maxsplit=1)[1] == shown["name"] == CHOICES[method]
     words = [f"{batches} mini-batch{'es' * (batches > 1)}"]
     for i, (size, side) in enumerate(MADE["SIZES"].items()):
         lines = {name: DATA[size][name] for name in MADE["METHODS"] if name in DATA[size]}
@@ -260,37 +263,42 @@ def test_a_click_takes_the_nearest_number_of_mini_batches_and_the_address_keeps_
                 assert json.loads(page.eval("drawn()"))["words"].startswith(f"{k} mini-batch")
 
 
+@pytest.mark.parametrize("width", [400, 500])  # one below the other, and side by side
 @pytest.mark.parametrize("method", MADE["METHODS"])
-def test_the_charts_of_the_page_show_the_errors_at_their_axes(page: MiniRacer, method: str) -> None:
-    position = 4
-    shown = json.loads(page.eval(f"shown({json.dumps(method)}, {position})"))
+def test_the_charts_of_the_page_show_the_errors_at_their_axes(
+    page: MiniRacer, method: str, width: int
+) -> None:
+    k = 60
+    page.eval(f"root_.querySelector('svg').size[0] = {width}")
+    shown = json.loads(page.eval(f"shown({json.dumps(method)}, {k})"))
     chart = BeautifulSoup(shown["chart"], "html.parser")
     titles = [text.text for text in chart.select("text.title")]
     assert titles == [f"{side}×{side} pixels" for side in MADE["SIZES"].values()]
-    below = [
-        text for text in chart.find_all("text", recursive=False) if "title" not in text["class"]
-    ]
     signs = {name: FORM.find("input", value=name).parent.b.text for name in MADE["METHODS"]}
-    for i, size in enumerate(MADE["SIZES"]):
-        own, ticks, rule = DATA[size], below[3 * i : 3 * i + 3], chart.select("path.rule")[i]
-        spots, logs = (
-            [float(tick["x"]) for tick in ticks],
-            [np.log(float(tick.text)) for tick in ticks],
-        )
+    sizes = chart.find_all("g", recursive=False)
+    downs = [float(re.findall(r",([\d.]+)\)", part["transform"])[0]) for part in sizes]
+    assert (downs[1] > 300) == (width < 420)
+    ends = []
+    for size, part in zip(MADE["SIZES"], sizes, strict=True):
+        own, rule = DATA[size], part.select_one("path.rule")
+        ticks = [
+            text for text in part.find_all("text", recursive=False) if "title" not in text["class"]
+        ]
+        spots = [float(tick["x"]) for tick in ticks]
+        logs = [np.log(float(tick.text)) for tick in ticks]
+        assert len(ticks) == 3
         across = np.polyfit(spots, logs, 1)
         for over, of, left, panel in zip(
             ("CD", "constant"),
             ("CD", "a constant image"),
-            chart.select("g.small"),
-            chart.select(f"g.{size}"),
+            (part if downs[1] else sizes[0]).find_all("g", recursive=False),
+            part.find_all("g", recursive=False),
             strict=True,
         ):
             assert left.find("text", class_="").text == f"error of RBM 3 over {of}’s"
-            ticks = left.select("text.end")
-            heights, logs = (
-                [float(tick["y"]) for tick in ticks],
-                [np.log(float(tick.text)) for tick in ticks],
-            )
+            ticks = left.select("text.tick")
+            heights = [float(tick["y"]) for tick in ticks]
+            logs = [np.log(float(tick.text)) for tick in ticks]
             slope, start = np.polyfit(heights, logs, 1)
             levels = [
                 float(y)
@@ -303,8 +311,12 @@ def test_the_charts_of_the_page_show_the_errors_at_their_axes(page: MiniRacer, m
             expected = [1, own["cd"]][: len(levels)]
             assert np.exp(slope * (np.array(levels) - levels[0])) == pytest.approx(expected)
             assert len(levels) == (1 if over == "CD" else 2)
-            names = [word.text for word in panel("text", class_="") if "error" not in word.text]
-            assert names == [over, "CD"][: len(levels)]
+            words = panel.find_all("text", recursive=False)
+            names = [text for text in words if text.text in ("CD", "constant")]
+            assert [text.text for text in names] == [over, "CD"][: len(levels)]
+            for text, level in zip(names, levels, strict=True):
+                assert abs(float(text["y"]) - level) <= 14, "a word stands at its level"
+                assert west < float(text["x"]) < east
             curves = panel.select("g.curve")
             assert {curve["class"][1] for curve in curves} == own.keys() & {*MADE["METHODS"]}
             assert method not in own or curves[-1]["class"][1] == method, (
@@ -324,5 +336,16 @@ def test_the_charts_of_the_page_show_the_errors_at_their_axes(page: MiniRacer, m
                 ]
                 shape = "●" if "a" in marks[0]["d"] else "■" if "H" in marks[0]["d"] else "◆"
                 assert shape == signs[name], "marks are those that the choices have"
+                (word,) = curve("text")
+                assert word.text == MADE["LABELS"][name]
+                gaps = np.hypot(x - float(word["x"]), y - float(word["y"]))
+                assert gaps.min() < 25, "a curve has its name beside a mark"
+                if name == "start":
+                    ends.append((x[0], x[-1]))
         place = float(re.findall(r"M([\d.]+)", rule["d"])[0])
-        assert np.exp(np.polyval(across, place)) == pytest.approx(error_measures.BATCHES[position])
+        assert np.exp(np.polyval(across, place)) == pytest.approx(k)
+    start, length = map(float, re.findall(r"([\d.]+)px", shown["style"]))
+    css = (BOOK / "static" / "first_page.css").read_text(encoding="utf-8")
+    (thumb,) = {float(size) for size in re.findall(r"thumb \{\s+width: (\d+)px", css)}
+    slider = (start + thumb / 2, start + length - thumb / 2)
+    assert slider == pytest.approx(ends[0]), "the thumb stands below the marks of its ends"

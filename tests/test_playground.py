@@ -328,6 +328,11 @@ def test_the_reset_is_a_trap_near_an_optimum_and_helps_among_many(page: MiniRace
 # ---- the page
 
 
+def address(name: str) -> str:
+    """Return the end of the page's address where it shows a preset; it opens with the first one."""
+    return "" if name == "opening" else name.replace("directions-", "#play-")
+
+
 def offered(select: Tag) -> list[str]:
     return [option.get("value", option.text) for option in select("option")]
 
@@ -378,12 +383,11 @@ def test_nothing_is_fetched() -> None:
     assert "Mike Bostock" in (STATIC / "d3.LICENSE.txt").read_text(encoding="utf-8")
 
 
-def test_the_static_figure_is_of_a_preset() -> None:
+def test_the_static_figure_is_of_the_opening() -> None:
     drawn = runpy.run_path(str(ROOT / "book" / "playground.py"))
-    said = {name: number(first_value(CONTROLS[name])) for name in ("function", "sigma0")} | PRESETS[
-        drawn["PRESET"]
-    ]
+    said = {"function": first_value(CONTROLS["function"])} | PRESETS["opening"]
     assert drawn["CONTROLS"] == said
+    assert "view" not in said, "the whole function"
     assert "shift" not in said, "the library runs its default"
 
 
@@ -402,7 +406,9 @@ def test_the_static_figure_shows_the_states_of_its_search() -> None:
     P, C, mean = state.path, state.descent, state.mean
     v = state.beta2 * P + (1 - state.beta2) * abs(state.descent_mean) * C  # eq. (4)
 
-    assert plane.get_title() == "ellipsoid, generation 7"
+    assert plane.get_title() == "ellipsoid, generation 4"
+    assert plane.get_xlim() == plane.get_ylim() == (-4, 4)
+    assert_apart(P, C, v, state.std)
     (ellipse,) = plane.patches
     np.testing.assert_allclose(ellipse.center, mean)
     np.testing.assert_allclose(
@@ -683,16 +689,32 @@ def axis(ticks: list[dict[str, str]], place: int) -> Callable[..., Any]:
     return value
 
 
-def test_the_page_opens_with_the_whole_function_at_the_first_generation(reader: MiniRacer) -> None:
+def test_the_page_opens_with_what_can_be_seen(reader: MiniRacer) -> None:
+    """Where first standard deviations are 1, and P, C, v and the ellipse stand apart."""
     reader.eval('opened("#play-2d")')
     shown = json.loads(reader.eval('opened("")'))
-    assert (shown["settings"]["view"], shown["settings"]["generation"]) == ("whole", "1")
-    assert_shown(of_controls(reader, shown["settings"]), shown)
+    said = [shown["settings"][name] for name in ("view", "sigma0", "preset")]
+    assert said == ["whole", "1", ""]
+    states = of_controls(reader, shown["settings"])
+    assert_shown(states, shown)
+    assert_apart(*(np.array(states[-1][name]) for name in ("path", "descent", "v", "std")))
+
+
+def assert_apart(P: np.ndarray, C: np.ndarray, v: np.ndarray, std: np.ndarray) -> None:
+    """Hold directions to angles that can be seen, v between the others, and the ellipse to a size
+    that can, in a view of 8 by 8.
+    """
+    units = [vector / np.linalg.norm(vector) for vector in (P, v, C)]
+    angles = [float(np.degrees(np.arccos(a @ b))) for a, b in itertools.combinations(units, 2)]
+    to_v, whole, from_v = angles
+    assert min(angles) > 20
+    assert to_v + from_v == pytest.approx(whole)
+    assert min(std) > 0.3
 
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_the_page_shows_the_states_of_a_preset(reader: MiniRacer, name: str) -> None:
-    shown = json.loads(reader.eval(f"opened({json.dumps(name.replace('directions-', '#play-'))})"))
+    shown = json.loads(reader.eval(f"opened({json.dumps(address(name))})"))
     assert {control: number(shown["settings"][control]) for control in PRESETS[name]} == PRESETS[
         name
     ]
@@ -796,9 +818,7 @@ def test_the_address_leads_back_to_what_is_shown(reader: MiniRacer) -> None:
 
 def test_labels_of_arrows_keep_their_distance(reader: MiniRacer) -> None:
     for name in PRESETS:
-        shown = json.loads(
-            reader.eval(f"opened({json.dumps(name.replace('directions-', '#play-'))})")
-        )
+        shown = json.loads(reader.eval(f"opened({json.dumps(address(name))})"))
         places = [
             re.findall(r"translate\((\S+),(\S+)\)", arrow["label"])[0]
             for arrow in shown["arrows"].values()
@@ -831,7 +851,7 @@ def test_presets_show_what_the_page_says_of_them(page: MiniRacer) -> None:
     assert len(steps) == len(figure[0]["arrays"][0]), "as many generations as the figure shows"
     assert max(state["beta1"] for state in steps) == 3
     assert np.mean([state["beta2"] for state in steps]) > 0.9
-    assert len(preset("2d")) == 7, "the alternative text of the static figure counts seven"
+    assert PRESETS["opening"]["generation"] == 4, "the static figure's alternative text counts four"
     trap = preset("resets")
     assert [k for k in range(len(trap)) if is_reset(trap, k)] == [len(trap) - 1] == [10], (
         "the first ten have failed"

@@ -71,6 +71,18 @@ def test_a_page_with_its_pictures_is_small(pages: dict[Path, BeautifulSoup]) -> 
     assert {name: size for name, size in sizes.items() if size > 800_000} == {}
 
 
+def test_intervals_stay_on_one_line(pages: dict[Path, BeautifulSoup]) -> None:
+    """Those of the text, and of tables; code is as it is written."""
+    interval = re.compile(r"\([-−]?\d[^\s()]*(\s)to(\s)[-−]?\d[^\s()]*\)")
+    spaces = []
+    for page in pages.values():
+        for text in page.select_one("article").find_all(string=interval):
+            if not text.find_parent(["pre", "code", "script"]):
+                spaces += [space for found in interval.findall(text) for space in found]
+    assert {*spaces} == {"\N{NO-BREAK SPACE}"}
+    assert len(spaces) > 200
+
+
 def test_numbers_to_look_up_are_in_a_fold(pages: dict[Path, BeautifulSoup]) -> None:
     for path, page in pages.items():
         heading = page.select_one("section#all-numbers")

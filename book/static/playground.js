@@ -43,11 +43,12 @@ function limitElites() {
   control.n_elite.max = control.population_size.value - 1;
 }
 
-/** Show what the page's address says: a preset, a view, or nothing, which leaves the controls as they are at first. */
+/** Show what the page's address says: a preset, a view, or nothing, for which the opening has what can be seen best. */
 function open() {
   const fragment = location.hash.slice(1);
   const preset = fragment.replace(/^play-/, "directions-");
-  load(preset in presets ? new URLSearchParams({ ...presets[preset], preset }) : fragment);
+  if (fragment === "") load(new URLSearchParams(presets.opening));
+  else load(preset in presets ? new URLSearchParams({ ...presets[preset], preset }) : fragment);
   play(false);
   if (fragment) root.scrollIntoView();
 }
