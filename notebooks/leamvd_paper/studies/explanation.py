@@ -538,34 +538,18 @@ def scored(measured: Tables) -> pd.DataFrame:
     rows["left"] = np.isfinite(rows["left measured"])
     rows["right"] = rows["left"] == np.isfinite(rows["left predicted"])
     rows["error"] = np.abs(np.log(rows.eval("(`fall predicted` + 0.1) / (`fall measured` + 0.1)")))
-    table = []
-    for cell, group in rows.groupby(["study", "layer", "noise"], sort=False):
-        means = group[["fall measured", "fall predicted", "left", "right"]].mean()
-        errors = group.pivot(index="seed", columns="setting", values="error").to_numpy()
-        median = group["error"].median()
-        table.append((*cell, len(group), *means, median, *_median_interval(errors)))
-    return pd.DataFrame(
-        table,
-        columns=[
-            "study",
-            "layer",
-            "noise",
-            "searches",
-            "measured",
-            "predicted",
-            "left",
-            "right",
-            "error",
-            "low",
-            "high",
-        ],
-    )
+    groups = rows.groupby(["study", "layer", "noise"], sort=False)
+    table = groups[["fall measured", "fall predicted", "left", "right"]].mean()
+    table.columns = ["measured", "predicted", "left", "right"]
+    table.insert(0, "searches", groups.size())
+    table["error"] = groups["error"].median()
+    table[["low", "high"]] = [_median_interval(group) for _, group in groups]
+    return table.reset_index()
 
 
-def _median_interval(errors: np.ndarray) -> tuple[float, float]:
-    """Return the ends of a bootstrap interval over seeds of the median of errors, shape (seeds,
-    settings).
-    """
+def _median_interval(rows: pd.DataFrame) -> tuple[float, float]:
+    """Return the ends of a bootstrap interval over seeds of the median of `error`."""
+    errors = rows.pivot(index="seed", columns="setting", values="error").to_numpy()
     return stats.bootstrap(
         (np.arange(len(errors)),),
         lambda seeds: np.nanmedian(errors[seeds]),
