@@ -85,6 +85,10 @@ def levels(ax: Axes, axis: str = "y") -> list[float]:
     return [float(np.asarray(get(line))[0]) for line in guides]
 
 
+def scales(ax: Axes) -> str:
+    return f"{ax.get_xscale()}, {ax.get_yscale()}"
+
+
 def dots(ax: Axes) -> list[Any]:
     return [c.get_offsets() for c in ax.collections if isinstance(c, PathCollection)]
 
@@ -202,6 +206,29 @@ def test_a_generation_in_the_plane() -> None:
         np.testing.assert_allclose(drawn[getattr(two_directions, color)], 100 * slices[name])
 
 
+def test_signs_stand_in_the_row_of_their_shift_beside_one_half() -> None:
+    shifts = [two_directions.PATH, two_directions.V_TOWARD, two_directions.V_AWAY]
+    functions = ["sphere", "ellipsoid"]
+    table = made(function=functions, generation=[1, 5], shift=shifts)
+    axes = two_directions.plot_signs(table).axes
+    assert axes[0].yaxis_inverted()
+    assert [label.get_text() for label in axes[0].get_yticklabels()] == [
+        *map(plots.typeset, shifts)
+    ]
+    for ax, function in zip(axes, functions, strict=True):
+        assert ax.get_title() == function
+        assert levels(ax, "x") == [50]
+        for generation in (1, 5):
+            rows = of(table, function=function, generation=generation)
+            found = curve(ax, f"generation {generation}")
+            np.testing.assert_allclose(found[:, 0], rows["mean"])
+            assert found[:, 1].round().tolist() == [0, 1, 2]
+        bars = [c.get_segments() for c in ax.collections if isinstance(c, LineCollection)]
+        ends = [segment[:, 0].tolist() for segments in bars for segment in segments]
+        expected = of(table, function=function)[["low", "high"]].to_numpy()
+        np.testing.assert_allclose(sorted(ends), sorted(expected.tolist()))
+
+
 # ---- Sections 3 to 6
 
 
@@ -229,6 +256,7 @@ def test_learning_is_a_mean_over_runs_in_the_panel_of_its_layer_and_inputs() -> 
         level = of(start, layer=layer, inputs=inputs)["mean_field"].mean() / 2
         assert curve(ax, "start")[0, 1] == pytest.approx(level)
         assert levels(ax) == pytest.approx([level, 1])
+        assert scales(ax) == "linear, log"
 
 
 def test_ends_stand_in_the_row_of_their_method() -> None:
@@ -306,6 +334,7 @@ def test_work_is_counted_by_the_column_that_an_axis_names() -> None:
         for method in methods:
             rows = of(table.query("iteration > 0"), layer=layer, method=method)
             assert_curve(ax, named(method), rows[budget], rows["mean"])
+        assert scales(ax) == f"{'linear' if budget == 'iteration' else 'log'}, log"
     assert figure.axes[3].get_title(loc="left") == "RBM 2, shared inputs"
 
 
@@ -352,6 +381,7 @@ def test_step_sizes_are_geometric_means_over_runs() -> None:
         logs = np.log(rows["step_size"]).groupby(rows["sigma"]).mean()
         assert_curve(ax, f"RBM {layer}", [0.01, 0.1], np.exp(logs))
     assert levels(ax, "x") == [Training.sigma0]
+    assert scales(ax) == "log, log"
 
 
 def test_falls_are_shown_as_measured_beside_as_predicted() -> None:
@@ -373,6 +403,10 @@ def test_falls_are_shown_as_measured_beside_as_predicted() -> None:
             rows = rows.sort_values("sigma0")
             assert_curve(left, name, rows["sigma0"], rows["measured"])
             np.testing.assert_allclose(line.get_xydata(), rows[["sigma0", "predicted"]])
+            assert line.get_color() == next(
+                drawn.get_color() for drawn in left.lines if drawn.get_label() == name
+            )
+        assert scales(left) == scales(right) == "log, linear"
 
 
 def test_falls_of_ever_larger_layers() -> None:
@@ -381,6 +415,7 @@ def test_falls_of_ever_larger_layers() -> None:
     (ax,) = explanation.plot_scaling(table).axes
     for kind, rows in table.groupby("kind"):
         assert_curve(ax, kind, rows["n_var"], rows["mean"])
+    assert scales(ax) == "log, linear"
 
 
 def test_networks_stand_in_their_column_and_the_start_as_a_line() -> None:
@@ -397,6 +432,7 @@ def test_networks_stand_in_their_column_and_the_start_as_a_line() -> None:
     (start,) = (c for c in ax.collections if c.get_label() == "start")
     heights = [segment[0, 1] for segment in start.get_segments()]
     assert heights == of(table, method="start")["mean"].tolist()
+    assert scales(ax) == "linear, log"
 
 
 def test_longer_searches_are_geometric_means_at_their_marks() -> None:

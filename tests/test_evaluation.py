@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from leamvd import Reading, minimize
+from leamvd._support import threads
 from leamvd.optimizers.evaluation import Evaluation
 from leamvd.optimizers.methods import METHODS
 from problems import rastrigin, sphere
@@ -31,6 +32,22 @@ def point(x: Any, shift: float = 0.0) -> float:
 
 def run(fun: Any = point, **options: Any) -> Any:
     return minimize(fun, X0, **{"seed": 1, "n_gen": 6} | options)
+
+
+@pytest.mark.parametrize(("count", "sizes"), [(2, [1, 1]), (7, [2, 2, 1, 1, 1]), (1, [1])])
+def test_each_worker_gets_as_many_rows_as_others_and_none_an_empty_part(
+    count: int, sizes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threads, "thread_count", lambda _: 5)
+    parts: list[int] = []
+
+    def fun(X: Any) -> Any:
+        parts.append(len(X))
+        return X.sum(axis=1)
+
+    X = np.arange(3.0 * count).reshape(count, 3)
+    values = Evaluation(fun, (), vectorized=True, workers=map)(X)
+    assert (parts, values.tolist()) == (sizes, X.sum(axis=1).tolist())
 
 
 @pytest.mark.parametrize("method", METHODS)

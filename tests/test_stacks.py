@@ -164,6 +164,24 @@ def test_what_sets_of_images_share_widens_an_interval() -> None:
 # ---- figures
 
 
+@pytest.mark.parametrize(
+    ("name", "where"),
+    [
+        ("backend_agreement", {("own", 1)}),
+        ("backend_agreement_above", {("shared", 2), ("shared", 3)}),
+    ],
+)
+def test_backends_are_compared_in_first_layers_and_in_those_above_on_shared_inputs(
+    name: str, where: set[tuple[str, int]]
+) -> None:
+    columns, calls = stacks.RECORDED[name].plan()["runs"]
+    labels = pd.DataFrame([*calls], columns=columns)
+    assert {*zip(labels["inputs"], labels["layer"], strict=True)} == where
+    for backend, rows in zip(labels["search"], calls.values(), strict=True):
+        training = rows.arguments["training"]
+        assert backend == f"{training.backend} {training.precision}"
+
+
 def test_of_many_methods_the_papers_are_told_apart() -> None:
     many = [f"lea-mvd:sigma0={i}" for i in range(1, 7)]
     for methods, kept in (
