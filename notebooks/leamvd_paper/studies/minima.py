@@ -61,7 +61,7 @@ QUICK = Settings(
     methods=("lea-mvd", "sep-cma-es", "random"),
     sigmas=(0.1, 0.3),
     seeds=(0, 1),
-    images=Images(n_images=50),
+    images=Images(n_images=200),
     rbm_seeds=(0,),
 )
 PAPER = Settings()
