@@ -198,9 +198,13 @@ def figure(found: pd.Series) -> Figure:
 
 def answers() -> Figure:
     """Draw the answers to the claims by the settings that the paper does not print."""
-    runs = settings_map.recorded().runs
-    evidence = settings_map.evidence(runs, Margins())
-    return settings_map.plot_answers(settings_map.answers(evidence), [*settings_map.untold(runs)])
+    found = settings_map.recorded()
+    margins = Margins()
+    networks = settings_map.evidence_of_networks(read_recorded("map_networks"), margins)
+    small = settings_map.answers(pd.concat([settings_map.evidence(found.runs, margins), networks]))
+    large = settings_map.evidence_of_large(found.large, found.runs, margins)
+    answered = settings_map.whole(small, settings_map.answers_of_large(large))
+    return settings_map.plot_answers(answered, [*settings_map.untold(found.runs)])
 
 
 if __name__ == "__main__":

@@ -362,6 +362,7 @@ RECORDED = {
     "map_7x7": Recorded(SMALL, lambda: plan(SMALL), kept),
     "map_7x7_more": Recorded(MORE, lambda: plan(MORE), kept),
     "map_7x7_shared": Recorded(SHARED, lambda: plan(SHARED), kept),
+    "map_7x7_full": Recorded(FULL, lambda: plan(FULL), kept),
     "map_28x28": Recorded(LARGE, lambda: plan(LARGE), kept),
     "map_28x28_searched": Recorded(SEARCHED, lambda: searches_alone(SEARCHED), kept),
 }
@@ -566,6 +567,15 @@ def answers_of_large(parts: pd.DataFrame) -> pd.DataFrame:
     return pd.Series(table).rename_axis(["claim", "view", *CELL]).unstack(CELL, sort=False)
 
 
+def whole(small: pd.DataFrame, large: pd.DataFrame) -> pd.DataFrame:
+    """Return the answers at both sizes, claims in their order, cells in that of the map; "" where
+    nothing was run.
+    """
+    both = pd.concat([small, large.reindex(columns=small.columns)]).fillna("")
+    numbers = both.index.get_level_values("claim").str[1:].astype(int)
+    return both.iloc[np.argsort(numbers, kind="stable")]
+
+
 def evidence_of_networks(errors: pd.DataFrame, margins: Margins) -> pd.DataFrame:
     """Return the parts of C15 in every cell, from test errors of networks: see
     `claims.evidence`.
@@ -685,6 +695,17 @@ def over_cd(runs: pd.DataFrame, inputs: str = "own", measure: str = "mean_field"
     rows = ends.query("method != 'cd'").join(trained, on=alike)
     rows["ratio"] = rows[measure] / rows["cd"]
     return rows[[*CELL, "layer", "method", "seed", "ratio"]]
+
+
+def over_whole(runs: pd.DataFrame) -> pd.Series:
+    """Return last errors of separable CMA-ES over those of CMA-ES with its whole matrix, where that
+    was run: by cell, layer and seed, on own inputs.
+    """
+    alike = [*CELL, "layer", "seed"]
+    separable = last(runs.query("inputs == 'own' and method == 'sep-cma-es'"))
+    full = last(read_recorded("map_7x7_full").query("method == @EQUAL"))
+    ratios = separable.set_index(alike)["mean_field"] / full.set_index(alike)["mean_field"]
+    return ratios.dropna()
 
 
 def by_cell(ratios: pd.DataFrame) -> pd.DataFrame:
