@@ -14,7 +14,7 @@ from sphinx.config import Config
 
 _NUMBER = re.compile(r"[-−<]?\s?\d.*|–|NaN|")  # a cell of a column of numbers, or an empty one
 _DATED = re.compile(r"\]\((rules/\w+\.md)(#[\w-]+)\)")  # a heading of rules that are no page
-_INTERVAL = re.compile(r"\([-−]?\d[^\s()]* to [-−]?\d[^\s()]*(?: %)?\)")
+_INTERVAL = re.compile(r"(\([-−]?\d[^\s()<]* to [-−]?\d[^\s()<]*(?: %)?\))")
 
 
 def _lead_to_dated_rules(app: Sphinx, _page: str, source: list[str]) -> None:
@@ -38,8 +38,11 @@ def _align(_app: Sphinx, document: nodes.document, _page: str) -> None:
 
 
 def aligned(html: str) -> str:
-    """Return a table of pandas' with the class "number" for columns of numbers and their names."""
-    page = BeautifulSoup(html, "html.parser")
+    """Return a table of pandas' with the class "number" for columns of numbers and their names,
+    "interval" for intervals, and no header cells that name nothing.
+    """
+    whole = _INTERVAL.sub(r'<span class="interval">\1</span>', html)
+    page = BeautifulSoup(whole, "html.parser")
     for table in page("table", class_="dataframe"):
         rows = [row("td") for row in table.select("tbody tr")]
         columns = list(zip(*rows, strict=True))
@@ -51,21 +54,25 @@ def aligned(html: str) -> str:
                 for row in names:
                     if len(row) == len(columns):
                         row[number]["class"] = "number"
+        for cell in table("th"):
+            if not cell.text.strip():
+                cell.name = "td"
     return str(page)
 
 
 def _unbroken(_app: Sphinx, document: nodes.document, _page: str) -> None:
-    """Keep intervals on one line, but for those in code."""
+    """Give intervals in a page's text the class that keeps them on one line."""
     for text in list(document.findall(nodes.Text)):
-        if not isinstance(text.parent, (nodes.literal, nodes.literal_block)):
-            whole = unbroken(text)
-            if whole != text:
-                text.parent.replace(text, nodes.Text(whole))
-
-
-def unbroken(text: str) -> str:
-    """Return a text in which intervals, such as (1.27 to 1.52), have no-break spaces."""
-    return _INTERVAL.sub(lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), text)
+        if isinstance(text.parent, (nodes.literal, nodes.math, nodes.FixedTextElement)):
+            continue
+        parts: list[nodes.Node] = []
+        for number, part in enumerate(_INTERVAL.split(text)):
+            if number % 2:
+                parts.append(nodes.inline(part, part, classes=["interval"]))
+            elif part:
+                parts.append(nodes.Text(part))
+        if len(parts) > 1:
+            text.parent.replace(text, parts)
 
 
 def _linked(_app: Sphinx, document: nodes.document) -> None:

@@ -73,14 +73,16 @@ def test_a_page_with_its_pictures_is_small(pages: dict[Path, BeautifulSoup]) -> 
 
 def test_intervals_stay_on_one_line(pages: dict[Path, BeautifulSoup]) -> None:
     """Those of the text, and of tables; code is as it is written."""
-    interval = re.compile(r"\([-−]?\d[^\s()]*(\s)to(\s)[-−]?\d[^\s()]*\)")
-    spaces = []
+    interval = re.compile(r"\([-−]?\d[^\s()]* to [-−]?\d[^\s()]*\)")
+    parents = []
     for page in pages.values():
         for text in page.select_one("article").find_all(string=interval):
             if not text.find_parent(["pre", "code", "script"]):
-                spaces += [space for found in interval.findall(text) for space in found]
-    assert {*spaces} == {"\N{NO-BREAK SPACE}"}
-    assert len(spaces) > 200
+                parents.append((text.parent.name, text.parent.get("class")))
+    assert {(name, *(classes or ())) for name, classes in parents} == {("span", "interval")}
+    assert len(parents) > 100
+    css = (ROOT / "book" / "static" / "book.css").read_text(encoding="utf-8")
+    assert ".interval {\n  white-space: nowrap;\n}" in css
 
 
 def test_numbers_to_look_up_are_in_a_fold(pages: dict[Path, BeautifulSoup]) -> None:
