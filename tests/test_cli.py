@@ -71,8 +71,10 @@ def test_an_error_of_ours_names_the_option_that_shows_where_it_is(
 def test_checking_settings_computes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name in ((results, "run_all"), (esd, "simulate"), (two_directions, "trace")):
         monkeypatch.setattr(module, name, None)
-    for section in sections.load():
-        sections.check(section, {"profile": "quick"})
+    sections.check_all([(section, [{"profile": "quick"}]) for section in sections.load()])
+    assert "linear-cost: profile must be one of" in (
+        run("reproduce", "linear-cost", "--profile", "fewer", code=1).output
+    )
 
 
 def test_sections_and_their_parameters_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
