@@ -221,8 +221,6 @@ def test_errors_over_those_of_contrastive_divergence_are_paired_by_seed() -> Non
     assert means[2, "lea-mvd"] == pytest.approx(0.5, rel=1e-3)
     assert means[3, "lea-mvd:printed"] == pytest.approx(1.5, rel=1e-3)
     assert len(ratios) == 2 * 3 * 10
-    seen = settings_map.over_cd(made({BOOK: {}}), measure="mean_field_ratio")
-    assert np.allclose(seen["ratio"], ratios["ratio"])
 
 
 # ---- a cell of one's own

@@ -684,28 +684,17 @@ def neighbors() -> Iterator[tuple[float, str, Cell]]:
 # ---- errors by cell
 
 
-def over_cd(runs: pd.DataFrame, inputs: str = "own", measure: str = "mean_field") -> pd.DataFrame:
-    """Return last errors of RBM 2 and 3 over those of contrastive divergence of the same seed, a
-    row for each run.
+def over_cd(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return last errors of RBM 2 and 3 on own inputs over those of contrastive divergence of the
+    same seed, a row for each run.
     """
     ends = last(runs)
-    ends = ends[(ends["inputs"] == inputs) & (ends["layer"] > 1)]
+    ends = ends[(ends["inputs"] == "own") & (ends["layer"] > 1)]
     alike = ["protocol", "layer", "seed"]
-    trained = ends.query("method == 'cd'").set_index(alike)[measure].rename("cd")
+    trained = ends.query("method == 'cd'").set_index(alike)["mean_field"].rename("cd")
     rows = ends.query("method != 'cd'").join(trained, on=alike)
-    rows["ratio"] = rows[measure] / rows["cd"]
+    rows["ratio"] = rows["mean_field"] / rows["cd"]
     return rows[[*CELL, "layer", "method", "seed", "ratio"]]
-
-
-def over_whole(runs: pd.DataFrame) -> pd.Series:
-    """Return last errors of separable CMA-ES over those of CMA-ES with its whole matrix, where that
-    was run: by cell, layer and seed, on own inputs.
-    """
-    alike = [*CELL, "layer", "seed"]
-    separable = last(runs.query("inputs == 'own' and method == 'sep-cma-es'"))
-    full = last(read_recorded("map_7x7_full").query("method == @EQUAL"))
-    ratios = separable.set_index(alike)["mean_field"] / full.set_index(alike)["mean_field"]
-    return ratios.dropna()
 
 
 def by_cell(ratios: pd.DataFrame) -> pd.DataFrame:
