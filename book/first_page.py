@@ -200,7 +200,7 @@ def answers() -> Figure:
     """Draw the answers to the claims by the settings that the paper does not print."""
     found = settings_map.recorded()
     margins = Margins()
-    networks = settings_map.evidence_of_networks(read_recorded("map_networks"), margins)
+    networks = settings_map.evidence_of_networks(settings_map.networks(), margins)
     small = settings_map.answers(pd.concat([settings_map.evidence(found.runs, margins), networks]))
     large = settings_map.evidence_of_large(found.large, found.runs, margins)
     answered = settings_map.whole(small, settings_map.answers_of_large(large))

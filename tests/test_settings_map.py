@@ -305,8 +305,9 @@ def test_the_time_that_is_told_is_that_of_all_searches_seeds_and_inputs() -> Non
 @pytest.mark.parametrize(
     ("given", "cell", "words"),
     [
-        ({}, BOOK, "N(0, 0.1), rate 0.1, a start of 600 mini-batches"),
-        ({"x0_epochs": 2, "learning_rate": 0.2}, BOOK, "N(0, 0.1), rate 0.1, a start of 600"),
+        ({"x0_epochs": 5}, BOOK, "N(0, 0.1), rate 0.1, a start of 600 mini-batches"),
+        # an epoch of 10,000 images has 100 mini-batches
+        ({"learning_rate": 0.2}, ("0.1/0.1", 60), "N(0, 0.1), rate 0.1, a start of 60"),
         (
             {"weight_scale": 0.02, "learning_rate": 0.004, "x0": "batch", "x0_batches": 10},
             ("0.01/0.003", 5),
@@ -319,7 +320,8 @@ def test_the_nearest_cell_of_the_map_is_named_with_its_answers(
     given: dict[str, Any], cell: tuple[str, int], words: str
 ) -> None:
     runs = settings_map.recorded().runs
-    told = settings_map.nearest("C5", given)
+    (own,) = settings_map.own_maps("C5", given).values()
+    told = settings_map.nearest("C5", own)
     assert told.startswith(f"the nearest cell of the map, {words}")
     answers = settings_map.answers(settings_map.evidence(settings_map.at(runs, cell), Margins()))
     for view, answer in answers[cell]["C5"].items():

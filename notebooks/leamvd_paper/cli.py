@@ -79,10 +79,9 @@ def list_(names: tuple[str, ...]) -> None:
 
 def _tell(text: str, indent: int) -> None:
     """Print a text in lines as wide as the terminal, all but the first one indented."""
-    columns = shutil.get_terminal_size().columns
     lines = textwrap.wrap(
         text,
-        columns,
+        shutil.get_terminal_size().columns,
         subsequent_indent=" " * indent,
         break_long_words=False,
         break_on_hyphens=False,
@@ -439,7 +438,7 @@ def claim(
     click.echo("\nthe error of contrastive divergence at its end, over that of a constant image")
     click.echo(_text(ratios))
     if dataset == "mnist":
-        near = settings_map.nearest(name, given)
+        near = settings_map.nearest(name, next(iter(maps.values())))
     else:
         near = "these are not the paper's images: its numbers are no bounds here"
     click.echo(f"\n{near}")

@@ -421,15 +421,13 @@ def about(section: Section, values: Values) -> dict[str, Any]:
                 title.append(setting)
             if results.TORCH in text:
                 packages = [*results.PACKAGES, results.TORCH]
-    command = shlex.join(words)
-    data = _digest(b"".join(files))
     content = {
         "section": section.name,
-        "command": command,
+        "command": shlex.join(words),
         "parameters": parameters,
         "program": section.program,
         "code": results.code(),
-        "data": data,
+        "data": _digest(b"".join(files)),
         "versions": results.versions(*packages),
         "processor": get_host_cpu_name(),
     }

@@ -288,9 +288,14 @@ class OfMap:
     image_set: int = 1  # by which rates are chosen
 
 
-# the book's protocol, and that by which the paper's numbers come out; the others are not recorded
+# the book's protocol, and that by which the paper's numbers come out
 OF_MAP = OfMap(cells=settings_map.SMALL.changed(protocols=("0.1/0.1", "0.01/0.003")))
-ANY = "any"  # the protocol of random weights that no stack has
+# three of the others, of which the last one is marked
+CELLS = tuple(
+    cell for cell in settings_map.CELLS if cell[0] in ("0.01/0.01", "guide", "scikit-learn")
+)
+OTHERS = dataclasses.replace(settings_map.OWN_INPUTS, cells=CELLS, searched=CELLS)
+OF_OTHERS = OfMap(cells=OTHERS, scales=())
 
 
 def plan_of_map(study: OfMap) -> Plan:
@@ -315,7 +320,7 @@ def plan_of_map(study: OfMap) -> Plan:
     sizes = (images.side**2, *given.layers)
     for scale in study.scales:
         runs = {seed: delayed(random_stack)(sizes, scale, dtype, seed) for seed in seeds}
-        sides[ANY, 0, f"{RANDOM}{scale}", RESIZED] = side_of(runs)
+        sides[settings_map.ANY, 0, f"{RANDOM}{scale}", RESIZED] = side_of(runs)
     held_out = dataclasses.replace(images, image_set=study.image_set)
     columns = [*settings_map.CELL, *SIDE]
     return plan_of(columns, sides, images, images, held_out, dtype, study.epochs, study.rates)
@@ -324,4 +329,5 @@ def plan_of_map(study: OfMap) -> Plan:
 RECORDED = {
     "classification_moved": Recorded(PAPER, lambda: plan(PAPER)),
     "map_networks": Recorded(OF_MAP, lambda: plan_of_map(OF_MAP)),
+    "map_networks_more": Recorded(OF_OTHERS, lambda: plan_of_map(OF_OTHERS)),
 }

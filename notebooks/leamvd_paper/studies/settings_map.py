@@ -89,6 +89,7 @@ WHOLE = {  # settings that somebody else has, as they are
     ),
 }
 PROTOCOLS = CROSSED | WHOLE
+ANY = "any"  # the protocol of random weights that no stack has
 """Settings of contrastive divergence by their names: the first weights' standard deviation and the
 rate, or whose.
 """
@@ -286,9 +287,14 @@ def recorded() -> Tables:
     return Tables(small, _together("map_28x28", "map_28x28_searched"))
 
 
+def networks() -> pd.DataFrame:
+    """Return the test errors of networks that are recorded, of cells in their order."""
+    return _together("map_networks", "map_networks_more")
+
+
 def _together(*names: str) -> pd.DataFrame:
     runs = pd.concat([read_recorded(name) for name in names])
-    places = [*PROTOCOLS]
+    places = [*PROTOCOLS, ANY]
     return runs.sort_values("protocol", key=lambda kept: kept.map(places.index), kind="stable")
 
 
@@ -375,7 +381,7 @@ VIEWS = {  # whose parts count: those of a reading on own inputs, of CMA-ES ther
     "conclusion": ("conclusion",),
     "both": ("both",),
 }
-ANSWERED = (  # at 7x7 pixels, the last one by networks
+ANSWERED = (  # C6 to C9 are of 28x28 pixels, the last one is of networks
     ("C3", "printed"),
     ("C3", "default"),
     ("C4", "printed"),
@@ -384,6 +390,14 @@ ANSWERED = (  # at 7x7 pixels, the last one by networks
     ("C5", "printed"),
     ("C5", "default"),
     ("C5", "conclusion"),
+    ("C6", "printed"),
+    ("C6", "default"),
+    ("C7", "printed"),
+    ("C7", "default"),
+    ("C8", "printed"),
+    ("C8", "default"),
+    ("C9", "printed"),
+    ("C9", "default"),
     ("C10", "both"),
     ("C15", "printed"),
     ("C15", "default"),
@@ -514,14 +528,13 @@ def answers(parts: pd.DataFrame) -> pd.DataFrame:
     The parts are those of `evidence`, and of `evidence_of_networks` where there are any.
     """
     table = {}
-    claims = {*parts["claim"]}
     for cell, rows in parts.groupby(CELL, sort=False):
         for claim, view in ANSWERED:
             counts = (rows["claim"] == claim) & rows["view"].isin(VIEWS[view])
             met = rows.loc[counts, "met"]
             if len(met):
                 table[claim, view, *cell] = answer(met)
-            elif claim in claims & {"C3"}:
+            elif claim == "C3":
                 table[claim, view, *cell] = STILL
     found = pd.Series(table).rename_axis(["claim", "view", *CELL]).unstack(CELL, sort=False)
     return found.fillna("")
@@ -571,7 +584,7 @@ def whole(small: pd.DataFrame, large: pd.DataFrame) -> pd.DataFrame:
     """Return the answers at both sizes, claims in their order, cells in that of the map; "" where
     nothing was run.
     """
-    both = pd.concat([small, large.reindex(columns=small.columns)]).fillna("")
+    both = pd.concat([small, large]).reindex(columns=small.columns).fillna("")
     numbers = both.index.get_level_values("claim").str[1:].astype(int)
     return both.iloc[np.argsort(numbers, kind="stable")]
 
@@ -580,9 +593,8 @@ def evidence_of_networks(errors: pd.DataFrame, margins: Margins) -> pd.DataFrame
     """Return the parts of C15 in every cell, from test errors of networks: see
     `claims.evidence`.
     """
-    by_side = {}
-    for side, rows in errors.groupby([*CELL, "method", "weights"], sort=False):
-        by_side[side] = rows.set_index("seed")["test_error"]
+    alike = [*CELL, "method", "weights", "seed"]
+    by_side = errors.set_index(alike)["test_error"].sort_index()
     cd = named("cd")
     judged_cells = []
     for protocol, batches in cells_of(errors.query("batches > 0")):
@@ -775,20 +787,16 @@ def own_maps(
     return maps
 
 
-def nearest(claim: str, given: Mapping[str, Any]) -> str:
-    """Return in a sentence the answer to a claim at the cell of the map that is nearest.
+def nearest(claim: str, own: Map) -> str:
+    """Return in a sentence the answer to a claim at the cell of the map that is nearest to one's
+    own.
 
     Near is by the logarithms of the first weights' scale, the rate and the mini-batches of the
     start, among cells in which something has searched.
     """
-    usual = CDSettings()
-    scale = given.get("weight_scale", usual.weight_scale)
-    rate = given.get("learning_rate", usual.learning_rate)
-    if given.get("x0") == "batch":
-        batches = given.get("x0_batches", 1)
-    else:
-        batches = 600 * given.get("x0_epochs", 1)
-    asked = np.log(np.maximum([scale, rate, batches], 1e-9))
+    ((name, batches),) = own.cells
+    settings = own.protocols[name]
+    asked = np.log(np.maximum([settings.weight_scale, settings.learning_rate, batches], 1e-9))
     small, large = tables()
     of_large = claim in OF_LARGE
     runs = large if of_large else small
@@ -798,8 +806,6 @@ def nearest(claim: str, given: Mapping[str, Any]) -> str:
             there = CROSSED[name]
             logs = np.log([there.weight_scale, there.learning_rate, count])
             distances[name, count] = float(np.abs(logs - asked).sum())
-    if not distances:
-        return "nothing of the map has searched in RBMs of 28x28 pixels"
     near = min(distances, key=lambda cell: distances[cell])
     here = at(runs, near)
     if of_large:
