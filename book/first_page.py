@@ -201,9 +201,9 @@ def answers() -> Figure:
     found = settings_map.recorded()
     margins = Margins()
     networks = settings_map.evidence_of_networks(settings_map.networks(), margins)
-    small = settings_map.answers(pd.concat([settings_map.evidence(found.runs, margins), networks]))
+    evidence = settings_map.evidence(found.runs, margins)
     large = settings_map.evidence_of_large(found.large, found.runs, margins)
-    answered = settings_map.whole(small, settings_map.answers_of_large(large))
+    answered = settings_map.answers(pd.concat([evidence, large, networks]))
     return settings_map.plot_answers(answered, [*settings_map.untold(found.runs)])
 
 

@@ -416,6 +416,7 @@ def claim(
     Such as -p learning_rate=0.003 -p weight_scale=0.01 -p x0=batch -p x0_batches=5.
     """
     from leamvd_paper.studies import settings_map
+    from leamvd_paper.studies.claims import CLAIMS
 
     ((_, sets),) = sections.requested(sections.load(["mnist-7x7"]), settings)
     if len(sets) > 1:
@@ -430,15 +431,20 @@ def claim(
         for side, one in maps.items():
             told.append(f"{side}x{side} pixels, {one.images.known().n_images:,} images")
         runs = f"{seeds} seed{'s' * (seeds > 1)}"
+        click.echo(f"{name}, in the paper's words: {CLAIMS[name]}")
         click.echo(
             f"{name} at {' and '.join(told)}, {runs}: about {minutes:.1f} minutes on one processor"
         )
         parts, ratios = settings_map.own_answer(name, maps, output / "calls", n_jobs=n_jobs)
     click.echo(_text(parts))
-    click.echo("\nthe error of contrastive divergence at its end, over that of a constant image")
+    click.echo("\nerrors over that of a constant image")
     click.echo(_text(ratios))
+    answers = settings_map.answers(parts.assign(claim=name, protocol=settings_map.OWN, batches=0))
+    for (_, view), words in answers.squeeze("columns").items():
+        click.echo(f"\n{name}, {view}: {words}")
     if dataset == "mnist":
-        near = settings_map.nearest(name, next(iter(maps.values())))
+        own, *_ = maps.values()
+        near = settings_map.nearest(name, own)
     else:
         near = "these are not the paper's images: its numbers are no bounds here"
     click.echo(f"\n{near}")

@@ -314,7 +314,7 @@ def _shown(ax: Axes) -> pd.DataFrame:
     for one in ax.get_children():
         label = labels.get(one, one.get_label())
         color = label
-        if isinstance(one, LineCollection | PolyCollection):
+        if isinstance(one, LineCollection | PolyCollection) and one.get_paths():
             points = _ends(one)
             color = to_hex(one.get_edgecolor()[0])
             if label.startswith("_"):

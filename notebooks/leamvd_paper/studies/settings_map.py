@@ -489,7 +489,7 @@ def by_seed(
     """Return the parts of a claim, a column for each seed with its effect, and how many seeds meet
     them.
 
-    A part is met if it is in all seeds, not met if in none, else mixed.
+    A part is met if it is in all seeds, not met if in none, else that is undecided.
     """
     effects = {}
     for seed, found in judged_parts.items():
@@ -504,9 +504,9 @@ def by_seed(
         bounds = {(effect.lower, effect.upper) for effect in seeds.values()}
         ((row["above"], row["below"]),) = bounds
         met = [effect.lower <= effect.effect <= effect.upper for effect in seeds.values()]
-        row[""] = "met" if all(met) else "mixed"
+        row["met"] = "yes" if all(met) else "undecided"
         if not any(met):
-            row[""] = "not met"
+            row["met"] = "no"
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -525,19 +525,23 @@ def answers(parts: pd.DataFrame) -> pd.DataFrame:
     """Return the answer to each claim in each view by cell: a row for each claim and view, "" where
     it was not run.
 
-    The parts are those of `evidence`, and of `evidence_of_networks` where there are any.
+    The parts are those of `evidence`, and of `evidence_of_large` and `evidence_of_networks` where
+    there are any. At 28x28 pixels a claim is answered where LEA-MVD has searched.
     """
     table = {}
+    claims = {*parts["claim"]}
     for cell, rows in parts.groupby(CELL, sort=False):
         for claim, view in ANSWERED:
-            counts = (rows["claim"] == claim) & rows["view"].isin(VIEWS[view])
-            met = rows.loc[counts, "met"]
+            own = rows[rows["claim"] == claim]
+            met = own.loc[own["view"].isin(VIEWS[view]), "met"]
+            if claim in OF_LARGE and view not in {*own["view"]}:
+                continue
             if len(met):
                 table[claim, view, *cell] = answer(met)
-            elif claim == "C3":
+            elif claim in claims & {"C3"}:
                 table[claim, view, *cell] = STILL
     found = pd.Series(table).rename_axis(["claim", "view", *CELL]).unstack(CELL, sort=False)
-    return found.fillna("")
+    return found.reindex([row for row in ANSWERED if row in found.index]).fillna("")
 
 
 def evidence_of_large(large: pd.DataFrame, small: pd.DataFrame, margins: Margins) -> pd.DataFrame:
@@ -562,31 +566,6 @@ def evidence_of_large(large: pd.DataFrame, small: pd.DataFrame, margins: Margins
 
 
 OF_LARGE = ("C6", "C7", "C8", "C9")
-MET = {"met": "yes", "not met": "no", "mixed": "undecided"}
-
-
-def answers_of_large(parts: pd.DataFrame) -> pd.DataFrame:
-    """Return the answer to each claim in each view by cell, from `evidence_of_large`, where LEA-MVD
-    has searched.
-
-    It is undecided where it hangs on parts that are met in some seeds and not in others.
-    """
-    table = {}
-    for (claim, *cell), rows in parts.groupby(["claim", *CELL], sort=False):
-        for view in READINGS:
-            if view in {*rows["view"]}:
-                met = rows.loc[rows["view"].isin([view, "both"]), ""].map(MET)
-                table[claim, view, *cell] = answer(met)
-    return pd.Series(table).rename_axis(["claim", "view", *CELL]).unstack(CELL, sort=False)
-
-
-def whole(small: pd.DataFrame, large: pd.DataFrame) -> pd.DataFrame:
-    """Return the answers at both sizes, claims in their order, cells in that of the map; "" where
-    nothing was run.
-    """
-    both = pd.concat([small, large]).reindex(columns=small.columns).fillna("")
-    numbers = both.index.get_level_values("claim").str[1:].astype(int)
-    return both.iloc[np.argsort(numbers, kind="stable")]
 
 
 def evidence_of_networks(errors: pd.DataFrame, margins: Margins) -> pd.DataFrame:
@@ -809,11 +788,12 @@ def nearest(claim: str, own: Map) -> str:
     near = min(distances, key=lambda cell: distances[cell])
     here = at(runs, near)
     if of_large:
-        found = answers_of_large(evidence_of_large(here, at(small, near), Margins()))
+        judged_parts = evidence_of_large(here, at(small, near), Margins())
         seeds = "three seeds"
     else:
-        found = answers(evidence(here, Margins()))
+        judged_parts = evidence(here, Margins())
         seeds = "ten seeds"
+    found = answers(judged_parts)
     told = "; ".join(f"{view}: {word}" for view, word in found[near][claim].items())
     words = protocol_words(near[0]).replace("\n", ", ").removesuffix("*")
     return (
@@ -857,10 +837,10 @@ def seconds(settings: Map) -> float:
 def own_answer(
     claim: str, maps: Mapping[int, Map], folder: str | Path, *, n_jobs: int = 1
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the parts of a claim by seed in a cell of one's own, and what contrastive divergence
-    ends at.
+    """Return the parts of a claim by seed in a cell of one's own, and errors over the constant
+    image's: where contrastive divergence ends, and without a search.
 
-    That is its error over the constant image's, by size and layer: geometric means over seeds.
+    They are geometric means, by size and layer.
     """
     studies = {}
     told = {}
@@ -869,9 +849,10 @@ def own_answer(
         runs = results.tables(plan(settings), folder, n_jobs=n_jobs, label=label)["runs"]
         ((_, rows),) = cells(runs.replace({"method": {"sep-cma-es": EQUAL}}))
         studies[side] = rows
-        ends = last(rows.query("method == 'cd' and inputs == 'own'"))
-        ratios = np.exp(np.log(ends["mean_field_ratio"]).groupby(ends["layer"]).mean())
-        told[f"{side}×{side} pixels"] = ratios.rename("RBM {}".format)
+        alone = rows.query("method in ('cd', @START) and inputs == 'own'")
+        for method, ends in last(alone).groupby("method"):
+            ratios = np.exp(np.log(ends["mean_field_ratio"]).groupby(ends["layer"]).mean())
+            told[f"{side}×{side} pixels, {named(method)}"] = ratios.rename("RBM {}".format)
     printed = all(settings.images.dataset == "mnist" for settings in maps.values())
     found = {}
     for seed in next(iter(maps.values())).seeds:
@@ -882,7 +863,7 @@ def own_answer(
             found[seed] = [*parts_of_large(one[28], one.get(7), Margins(), printed=printed)]
         else:
             found[seed] = [*parts(one[7], Margins())]
-    return by_seed(found, claim), pd.DataFrame(told).T.rename_axis("images").reset_index()
+    return by_seed(found, claim), pd.DataFrame(told).T.rename_axis("of").reset_index()
 
 
 # ---- figures
