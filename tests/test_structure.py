@@ -14,7 +14,7 @@ import pytest
 from hypothesis import settings
 from importlinter.cli import lint_imports
 
-from book_counts import of_notebook
+from book_counts import counted, of_notebook
 
 ROOT = Path(__file__).parent.parent
 PAGES = [*ROOT.glob("[RC]*.md"), *sorted((ROOT / "book").rglob("*.md"))]
@@ -138,6 +138,13 @@ def test_a_notebook_is_executed_and_a_person_can_edit_it(path: Path) -> None:
     assert len(alts - {""}) == len(drawn), "an image needs an alternative text of its own"
     page = of_notebook(notebook["cells"])
     assert (page.uncaptioned, page.bars, page.printed) == (0, 0, 0), "python tests/book_counts.py"
+
+
+def test_the_book_can_be_read() -> None:
+    pages = counted().values()
+    assert sum(page.words for page in pages) <= 18_000
+    assert sum(page.tables for page in pages) <= 40
+    assert sum(page.folded for page in pages) <= 45
 
 
 @pytest.mark.parametrize("path", [*PAGES, *NOTEBOOKS], ids=lambda path: path.stem)
