@@ -73,7 +73,7 @@ test: $(INSTALLED)  ## Run all tests, and every notebook against its stored outp
 
 accept: $(INSTALLED)  ## Take the figures of all notebooks as they are drawn now as right; git shows what has moved
 	rm -rf $(NBVAL) && mkdir -p $(NBVAL) && cp notebooks/*.ipynb $(NBVAL)
-	-$(BIN)/python -m pytest --nbval-lax --nbval-current-env -q $(NBVAL)
+	-PYTHONPATH=tests $(BIN)/python -m pytest -p conftest -n 3 --dist loadfile --nbval-lax --nbval-current-env -q $(NBVAL)
 	-LEAMVD_DRAWN="$(CURDIR)/$(NBVAL)" $(BIN)/python -m pytest -q --regen-all tests/test_figures.py tests/test_notebooks.py
 	git status --short tests/figures
 
