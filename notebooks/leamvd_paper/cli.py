@@ -440,8 +440,8 @@ def claim(
     click.echo("\nerrors over that of a constant image")
     click.echo(_text(ratios))
     answers = settings_map.answers(parts.assign(claim=name, protocol=settings_map.OWN, batches=0))
-    for (_, view), words in answers.squeeze("columns").items():
-        click.echo(f"\n{name}, {view}: {words}")
+    answers.columns = ["answer"]
+    click.echo(f"\n{_text(answers.reset_index())}")
     if dataset == "mnist":
         own, *_ = maps.values()
         near = settings_map.nearest(name, own)
