@@ -128,14 +128,14 @@ def _without_aliases(*event: Any) -> bool | None:
 
 
 def _with_palettes(app: Sphinx, _error: Exception | None) -> None:
-    """Write figures with 256 colors of their own: a third of the bytes, and levels move by a few of
+    """Write figures with 192 colors of their own: a third of the bytes, and levels move by a few of
     255.
     """
     for path in Path(app.outdir, "_images").glob("*.png"):
         with Image.open(path) as figure:
             colors = figure.convert("RGB")
         method = Image.Quantize.MAXCOVERAGE
-        colors.quantize(256, method, dither=Image.Dither.NONE).save(path, optimize=True)
+        colors.quantize(192, method, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
