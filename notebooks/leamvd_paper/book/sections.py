@@ -50,7 +50,7 @@ QUICK = {
     "explanation": "15 seconds",
     "minima-and-networks": "20 seconds",
     "longer-searches": "15 seconds",
-    "settings-map": "a minute",
+    "settings-map": "20 seconds",
 }
 """About how long the profile "quick" takes on one idle processor, when kernels are compiled."""
 
