@@ -28,7 +28,7 @@ from .benchmarks import Function, directions, generations, search, start
 from .layers import LABELS, MEASURES, Images, Study, last, searches
 from .plots import BLUE, GRAY, GREEN, PURPLE, VERMILION, legend, log_scale, panels, styled, typeset
 from .results import Integers, Plan, Recorded, Result, Table, Texts, delayed, read_recorded
-from .statistics import LEVEL, compared, summarize
+from .statistics import LEVEL, compared, summarize, unpaired
 from .study_methods import Method
 from .words import named
 
@@ -471,6 +471,31 @@ def on_data(runs: pd.DataFrame) -> pd.DataFrame:
     means = summarize(ends, "mean_field_ratio", [*by, "method"], geometric=True)
     wide = means.pivot(index=by, columns="method", values="mean").reindex(columns=["cd", "lea-mvd"])
     return ratios.join(wide, on=by)[[*by, "runs", "cd", "lea-mvd", "ratio", "low", "high", "p"]]
+
+
+WITHIN = {1: 0.05, 2: 0.05, 3: 0.1}
+"""By layer: how far errors of two programs may differ, by rules that came before the second one."""
+
+
+def agreement(theirs: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
+    """Compare the errors of a second program with those of runs of this one, which share no seed.
+
+    `ratio` is that of geometric means, with Welch's interval. They `agree` where it lies within
+    `WITHIN` of 1; where it reaches further and holds 1 that is undecided.
+    """
+    by = ["inputs", "method", "layer"]
+    known = dict(iter(last(ours).groupby(by)["mean_field"]))
+    rows = []
+    for cell, errors in theirs.groupby(by, sort=False)["error"]:
+        effect = unpaired(errors, known[cell])
+        within = WITHIN[cell[-1]]
+        agree = "no"
+        if 1 - within <= effect.low and effect.high <= 1 + within:
+            agree = "yes"
+        elif effect.low <= 1 <= effect.high:
+            agree = "undecided"
+        rows.append((*cell, effect.runs, *effect[:3], agree))
+    return pd.DataFrame(rows, columns=[*by, "runs", "ratio", "low", "high", "agree"])
 
 
 # ---- figures
