@@ -197,6 +197,8 @@ def test_what_a_recorded_run_took_are_the_hours_of_all_that_was_run(
         (("reproduce", "mnist-7x7", "--dataset", "nowhere"), "nowhere"),
         (("reproduce", "esd", "--scheduler", "here"), "missing port number in address 'here'"),
         (("verify", "nothing"), "name must be one of"),
+        (("verify", "--report", "nowhere/run.json"), "be written in the folder 'nowhere'"),
+        (("verify", "--report", "."), "is a directory"),
         (("record", "nothing"), "name must be one of"),
         (("data", "mnist", "--from", "nowhere"), "does not hold MNIST's original files"),
     ],

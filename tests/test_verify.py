@@ -1,7 +1,9 @@
 """Verifying what is recorded: six digits where nothing has changed, first iterations elsewhere."""
 
 import functools
+import json
 import os
+import platform
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -179,6 +181,50 @@ def test_verifying_fails_where_settings_are_others_or_nothing_was_compared(
     assert ends("verify", "changed", "as it was", *place) == 1
     assert ends("verify", "without data", *place) == 1
     assert "0 of 1 compared" in capsys.readouterr().out
+
+
+def test_a_report_has_what_was_recorded_what_computed_and_each_number_whatever_comes_out(
+    tmp_path: Path, small: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small("same")
+    then = results.provenance("same")["processor"]
+    for module in (results, verify):
+        monkeypatch.setattr(module, "get_host_cpu_name", lambda: "abacus")
+    for name, more in {"drifted": 1.0, "missing": np.nan}.items():
+        small(name)
+        rows = results.read_recorded(name)
+        rows["error"] += more
+        results.write_recorded(name, {"runs": rows}, [[]], "0123456789ab")
+    small("changed", settings=[3])
+    small("without data", function=without_data)
+    results.write_recorded("without data", {}, [[]], "0123456789ab")
+    names = ["same", "drifted", "missing", "changed", "without data"]
+    path = tmp_path / "second_run.json"
+    path.write_text("an earlier one", encoding="utf-8")
+    assert ends("verify", *names, "--output", str(tmp_path), "--report", str(path)) == 1
+    text = path.read_text(encoding="utf-8")
+    report = json.loads(text, parse_constant=pytest.fail)  # NaN is no JSON
+    assert report["processor"] == "abacus"
+    assert report["versions"]["numpy"] == np.__version__
+    assert report["python"] == platform.python_version()
+    assert [*report["names"]] == names
+    for name, own in report["names"].items():
+        known = results.provenance(name)
+        assert own["recorded"] == {key: known[key] for key in known if key != "sha256"}
+    assert report["names"]["same"]["differences"] == [f"the processor was {then} and is abacus"]
+    (same,) = report["names"]["same"]["calls"]
+    assert {*same} == {*verify.COLUMNS}
+    assert (same["recorded"], same["digits"], same["drifts"]) == (same["here"], 16, False)
+    (drifted,) = report["names"]["drifted"]["calls"]
+    assert drifted["recorded"] == pytest.approx(drifted["here"] + 1, rel=1e-12)
+    assert (drifted["digits"], drifted["drifts"]) == (2, True), "1 of about 100"
+    (missing,) = report["names"]["missing"]["calls"]
+    assert (missing["recorded"], missing["drifts"]) == (None, True)
+    assert report["names"]["changed"]["other settings"]
+    assert report["names"]["without data"]["not verified"] == "DataError"
+    assert str(tmp_path) not in text
+    assert platform.node() not in text
+    assert [one.name for one in tmp_path.glob("*second_run*")] == [path.name], "no half of one"
 
 
 def test_one_number_that_drifts_is_enough(tmp_path: Path, small: Callable[..., None]) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import os
 import shutil
 import sys
 import textwrap
@@ -127,7 +128,7 @@ def _hours(section: Section) -> Iterator[tuple[str, float]]:
 
 
 class _Folder(click.Path):
-    """A folder; ~ stands for the user's, also where the shell leaves it as it is:
+    """A folder, or a file; ~ stands for the user's folder, also where the shell leaves it as it is:
     --output=~/results.
     """
 
@@ -478,12 +479,33 @@ CALLS = click.option(
 )
 
 
+def _writable(_ctx: click.Context, _param: click.Parameter, path: Path | None) -> Path | None:
+    """Return where a file will be written; a place that does not take one is refused before hours
+    of work.
+    """
+    if path is not None and not os.access(path.parent, os.W_OK):
+        raise click.BadParameter(f"no file can be written in the folder {str(path.parent)!r}")
+    return path
+
+
+REPORT = click.option(
+    "--report",
+    metavar="FILE",
+    type=_Folder(path_type=Path, dir_okay=False, writable=True),
+    callback=_writable,
+    help="Also write settings, versions, processor and what agrees to FILE, as JSON.",
+)
+
+
 @main.command("verify")
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @CALLS
 @OUTPUT
+@REPORT
 @JOBS
-def verify_(names: tuple[str, ...], calls: int, output: Path, jobs: int | None) -> None:
+def verify_(
+    names: tuple[str, ...], calls: int, output: Path, report: Path | None, jobs: int | None
+) -> None:
     """Compute a sample of what is recorded, and compare; exit status 1 if a number drifts, or if
     nothing was compared.
 
@@ -494,6 +516,7 @@ def verify_(names: tuple[str, ...], calls: int, output: Path, jobs: int | None) 
     from leamvd_paper.studies import verify
 
     drifts = []
+    found: dict[str, dict[str, Any]] = {}
     chosen = names or sorted(verify.all_recorded())
     with _computing(jobs, None) as n_jobs:
         for name in chosen:
@@ -501,17 +524,23 @@ def verify_(names: tuple[str, ...], calls: int, output: Path, jobs: int | None) 
             if settings:
                 click.echo(f"{name}: recorded with other settings than those of the code")
                 click.echo("\n".join(settings))
+                found[name] = {"other settings": settings}
                 drifts.append(True)
                 continue
             try:
                 changed, table = verify.verify(name, output / "calls", count=calls, n_jobs=n_jobs)
             except (ImportError, DataError) as error:  # of a package or a data set that is not here
                 click.echo(f"{name}: not verified: {error}")
+                found[name] = {"not verified": type(error).__name__}  # its words may have a path
                 continue
             click.echo("; ".join([name, *changed]))
             click.echo(table.to_string(index=False, float_format="{:.7g}".format))
+            found[name] = {"differences": changed, "calls": table}
             drifts.append(bool(table["drifts"].any()))
     click.echo(f"{len(drifts)} of {len(chosen)} compared")
+    if report is not None:
+        verify.write_report(report, found)
+        click.echo(report)
     sys.exit(int(any(drifts) or not drifts))
 
 

@@ -268,8 +268,13 @@ def _write(path: Path, result: Result) -> None:
     file = io.BytesIO()
     np.savez(file, **arrays, **result.arrays)
     content = file.getvalue()
+    write_whole(path, content + hashlib.sha256(content).digest())
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file, whole or not at all."""
     new = path.with_name(f".{path.name}-{os.getpid()}")
-    new.write_bytes(content + hashlib.sha256(content).digest())
+    new.write_bytes(content)
     new.replace(path)
 
 

@@ -2,7 +2,9 @@
 
 import dataclasses
 import importlib
+import json
 import pkgutil
+import platform
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -171,3 +173,31 @@ def compare(
         number = f"{place[1]}, row {place[0]}"
         rows.append((call, number, then.loc[place], now.loc[place], digits, judged, drifts))
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def write_report(path: Path, found: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write what was found under each name to a JSON file, beside what is recorded there and what
+    computed here.
+
+    Of this machine it tells processor, system and versions, and neither a name nor a path.
+    """
+    recorded = {}
+    for name, own in found.items():
+        known = results.provenance(name)
+        del known["sha256"]
+        recorded[name] = {"recorded": known, **own}
+    report = {
+        "processor": get_host_cpu_name(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "versions": results.versions("leamvd", "leamvd-paper", *results.PACKAGES, results.TORCH),
+        "code": results.code(),
+        "names": recorded,
+    }
+    text = json.dumps(report, indent=1, default=_rows)
+    results.write_whole(path, f"{text}\n".encode())
+
+
+def _rows(table: pd.DataFrame) -> Any:
+    """Return a table's rows as JSON has them: null where a number is missing."""
+    return json.loads(table.to_json(orient="records", double_precision=15))
