@@ -67,15 +67,17 @@ lab: $(INSTALLED)  ## Install JupyterLab too, and open the notebooks in it; it k
 # The notebooks run in a copy, so that what they draw is new each time and lies outside notebooks/. Their figures are
 # compared when all have run.
 NBVAL = _build/nbval
+MOVED = $(BIN)/python tests/moved_figures.py $(NBVAL) _build/moved_figures.html
 test: $(INSTALLED)  ## Run all tests, and every notebook against its stored outputs and figures
 	rm -rf $(NBVAL) && mkdir -p $(NBVAL) && cp notebooks/*.ipynb $(NBVAL)
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --nbval --nbval-current-env \
 		--ignore tests/test_figures.py tests $(NBVAL); status=$$?; \
-	LEAMVD_DRAWN="$(CURDIR)/$(NBVAL)" $(BIN)/python -m pytest tests/test_figures.py && test $$status = 0
+	$(MOVED); LEAMVD_DRAWN="$(CURDIR)/$(NBVAL)" $(BIN)/python -m pytest tests/test_figures.py && test $$status = 0
 
 accept: $(INSTALLED)  ## Take the figures of all notebooks as they are drawn now as right; git shows what has moved
 	rm -rf $(NBVAL) && mkdir -p $(NBVAL) && cp notebooks/*.ipynb $(NBVAL)
 	-PYTHONPATH=tests $(BIN)/python -m pytest -p conftest -n 3 --dist loadfile --nbval-lax --nbval-current-env -q $(NBVAL)
+	-$(MOVED)
 	-LEAMVD_DRAWN="$(CURDIR)/$(NBVAL)" $(BIN)/python -m pytest -q --regen-all tests/test_figures.py tests/test_notebooks.py
 	git status --short tests/figures
 
