@@ -86,7 +86,7 @@ def main(drawn: str, written: str) -> None:
     changes = moved(figures, ACCEPTED / "recorded")
     if changes:
         place.write_text(page(changes, committed(), figures), encoding="utf-8")
-        print(f"{len(changes)} figures have moved, as {written} shows")
+        print(f"Figures that have moved: {len(changes)}, shown by {written}")
 
 
 if __name__ == "__main__":
