@@ -31,9 +31,11 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # The paper's own experiments, which `make book` runs.
 LIVE := esd directions mnist-7x7 mnist-28x28
+# The book's addresses: make book ADDRESSES="--repository URL --baseurl URL"
+ADDRESSES :=
 
 .DEFAULT_GOAL := help
-.PHONY: help book lab test accept test-torch test-browser test-newest lint lock clean
+.PHONY: help book lab test accept test-torch test-browser test-newest book-newest lint lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,7 +52,7 @@ $(INSTALLED): pyproject.toml notebooks/pyproject.toml requirements.lock
 book: $(INSTALLED)  ## Run the experiments at a small scale, and render the book
 	$(BIN)/leamvd reproduce $(LIVE) --profile quick --output results/quick
 	@echo "Rendering the book of the recorded runs ..."
-	@page=$$($(BIN)/leamvd book) && \
+	@page=$$($(BIN)/leamvd book $(ADDRESSES)) && \
 		echo "Just computed on this machine, on scikit-learn's digits; the book is about the recorded runs on MNIST:" && \
 		$(BIN)/leamvd reproduce mnist-7x7 --profile quick --output results/quick && echo "Open the book: $$page"
 
@@ -65,15 +67,17 @@ lab: $(INSTALLED)  ## Install JupyterLab too, and open the notebooks in it; it k
 # The notebooks run in a copy, so that what they draw is new each time and lies outside notebooks/. Their figures are
 # compared when all have run.
 NBVAL = _build/nbval
+MOVED = $(BIN)/python tests/moved_figures.py $(NBVAL) _build/moved_figures.html
 test: $(INSTALLED)  ## Run all tests, and every notebook against its stored outputs and figures
 	rm -rf $(NBVAL) && mkdir -p $(NBVAL) && cp notebooks/*.ipynb $(NBVAL)
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --nbval --nbval-current-env \
 		--ignore tests/test_figures.py tests $(NBVAL); status=$$?; \
-	LEAMVD_DRAWN="$(CURDIR)/$(NBVAL)" $(BIN)/python -m pytest tests/test_figures.py && test $$status = 0
+	$(MOVED); LEAMVD_DRAWN="$(CURDIR)/$(NBVAL)" $(BIN)/python -m pytest tests/test_figures.py && test $$status = 0
 
 accept: $(INSTALLED)  ## Take the figures of all notebooks as they are drawn now as right; git shows what has moved
 	rm -rf $(NBVAL) && mkdir -p $(NBVAL) && cp notebooks/*.ipynb $(NBVAL)
 	-PYTHONPATH=tests $(BIN)/python -m pytest -p conftest -n 3 --dist loadfile --nbval-lax --nbval-current-env -q $(NBVAL)
+	-$(MOVED)
 	-LEAMVD_DRAWN="$(CURDIR)/$(NBVAL)" $(BIN)/python -m pytest -q --regen-all tests/test_figures.py tests/test_notebooks.py
 	git status --short tests/figures
 
@@ -88,6 +92,17 @@ test-browser: $(INSTALLED)  ## Install a driver too, and walk the book in Chromi
 test-newest:  ## Run all tests from nothing, with the newest versions of everything that pyproject.toml allows
 	rm -rf _build/newest
 	$(MAKE) test VENV=_build/newest PACKAGES="-e . -e 'notebooks[dev]'"
+
+# Jupyter Book 1.0.4 takes these newer ones too, but for its pins.
+BOOK_NEWEST := sphinx>=9 sphinx-book-theme>=1.4 myst-parser>=5 myst-nb>=1.4
+book-newest: VENV = _build/newest-book
+book-newest:  ## Render the book from nothing, with Sphinx 9 and the newest theme and parser
+	rm -rf $(VENV)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install "uv>=0.6"
+	printf '%s\n' $(patsubst %,'%',$(BOOK_NEWEST)) > $(VENV)/overrides.txt
+	$(BIN)/uv pip install --python $(VENV) --override $(VENV)/overrides.txt -e . -e "notebooks[book]"
+	$(BIN)/leamvd book
 
 lint: $(INSTALLED)  ## Check style and types
 	$(BIN)/ruff check

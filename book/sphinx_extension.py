@@ -5,6 +5,7 @@ from html import escape
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
+from urllib.parse import urljoin
 
 from bs4 import BeautifulSoup
 from docutils import nodes
@@ -86,25 +87,40 @@ def _linked(_app: Sphinx, document: nodes.document) -> None:
 
 
 def _described(
-    _app: Sphinx,
-    _page: str,
+    app: Sphinx,
+    page: str,
     _template: str,
     context: dict[str, Any],
     doctree: nodes.document | None,
 ) -> None:
-    """Describe a page by its first paragraph."""
-    if doctree is not None:  # as of the search
-        paragraph = next(doctree.findall(nodes.paragraph), nodes.paragraph())
-        description = escape(shorten(paragraph.astext(), 200, placeholder=" …"))
-        context["metatags"] += f'<meta name="description" content="{description}" />'
+    """Describe a page by its first paragraph; where the book has an address, a preview by its first
+    picture too.
+    """
+    if doctree is None:  # as of the search
+        return
+    paragraph = next(doctree.findall(nodes.paragraph), nodes.paragraph())
+    description = shorten(paragraph.astext(), 200, placeholder=" …")
+    context["metatags"] += f'<meta name="description" content="{escape(description)}" />'
+    if not app.config.html_baseurl:
+        return
+    place = f"{app.config.html_baseurl.rstrip('/')}/{app.builder.get_target_uri(page)}"
+    title = next(doctree.findall(nodes.title)).astext()
+    told = {"title": title, "type": "article", "url": place, "description": description}
+    picture = next(doctree.findall(nodes.image), None)
+    if picture is not None:  # with its address as the page gives it
+        told["image"] = urljoin(place, picture["uri"])
+        told["image:alt"] = picture["alt"]
+    for name, text in told.items():
+        context["metatags"] += f'<meta property="og:{name}" content="{escape(text)}" />'
 
 
 def _link_to_the_repository(_app: Sphinx, config: Config) -> None:
-    """Show the buttons that lead to the repository, or open a notebook of it elsewhere, where there
-    is an address.
+    """Show the buttons that lead to the repository, edit a page of it, or open a notebook of it
+    elsewhere, where there is an address.
     """
     options = config.html_theme_options
     options["use_repository_button"] = bool(options["repository_url"])
+    options["use_edit_page_button"] = bool(options["repository_url"])
     if not options["repository_url"]:
         options["launch_buttons"] = {}
 

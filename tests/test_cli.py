@@ -17,7 +17,7 @@ from scipy.optimize import OptimizeWarning
 
 import leamvd
 from leamvd_paper import cli
-from leamvd_paper.book import sections
+from leamvd_paper.book import render, sections
 from leamvd_paper.studies import esd, results, two_directions
 from leamvd_paper.studies.words import interval, number
 
@@ -311,6 +311,18 @@ def test_a_run_prints_its_errors_and_leaves_notebook_tables_and_figures(
     assert {path.suffix for path in (folder / "figures").iterdir()} == {".png", ".csv", ".json"}
     assert "-p n_gen=2" in json.loads((folder / "run.json").read_text())["command"]
     assert run(*SMALL, "--output", str(output)).output.count("finished before") == 1
+
+
+def test_the_book_gets_the_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {}
+
+    def rendered(results: Path | None, **addresses: str) -> Path:
+        given.update(addresses, results=results)
+        return Path("index.html")
+
+    monkeypatch.setattr(render, "render", rendered)
+    run("book", "--repository", "https://github.com/a/b", "--baseurl=")
+    assert given == {"results": None, "repository": "https://github.com/a/b", "baseurl": ""}
 
 
 def without_notebook(*arguments: str) -> Result:

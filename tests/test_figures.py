@@ -1,15 +1,19 @@
 """The figures that nbval's runs of the notebooks have drawn (`make test`) are the accepted ones."""
 
 import os
+import shutil
+from base64 import b64decode
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from bs4 import BeautifulSoup
 from matplotlib.colors import same_color, to_hex
 from PIL import Image
 
+import moved_figures
 from figures import ACCEPTED, MEASURED, check_figures, plotted
 from leamvd_paper.studies import plots
 
@@ -28,6 +32,31 @@ def test_the_figures_of_the_recorded_runs_plot_what_is_accepted(file_regression:
         for folder in (DRAWN / "figures", ACCEPTED / "recorded")
     )
     assert drawn == accepted
+
+
+def test_a_page_shows_each_figure_that_moved_before_and_now(tmp_path: Path) -> None:
+    accepted = tmp_path / "accepted"
+    shutil.copytree(ACCEPTED / "recorded", accepted)
+    drawn = shutil.copytree(accepted, tmp_path / "drawn")
+    unlike = drawn / "classification-worth.json"
+    unlike.write_text(unlike.read_text(encoding="utf-8").replace("error", "loss"), encoding="utf-8")
+    unlike.with_suffix(".png").write_bytes(b"now")
+    (accepted / "costs-growth.json").unlink()
+    (drawn / "esd-differences.csv").unlink()
+    changes = moved_figures.moved(drawn, accepted)
+    before = dict.fromkeys(("classification-worth", "esd-differences"), "b25jZQ==")
+    shown = BeautifulSoup(moved_figures.page(changes, before, drawn), "html.parser")
+    pictures = {}
+    for heading in shown("h2"):
+        images = heading.find_next_sibling("div")("img")
+        pictures[heading.text] = [
+            b64decode(str(image["src"]).rpartition(",")[2]) for image in images
+        ]
+    assert pictures == {
+        "classification-worth": [b"once", b"now"],
+        "costs-growth": [],
+        "esd-differences": [b"once"],
+    }
 
 
 def test_a_figure_is_as_wide_as_the_text_and_has_more_pixels_than_are_shown(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ PYTHONS = ["3.11", "3.12", "3.13", "3.14", "3.15"]
 ON_DEMAND = {"cma", "sklearn", "torch"}
 # What the paper's code imports only where it is asked for, and modules whose packages have other
 # names.
-BY_EXTRAS = {"cocoex", "distributed", "nbformat", "papermill", "sphinx_external_toc"}
+BY_EXTRAS = {"cocoex", "distributed", "nbformat", "papermill", "sphinx_external_toc", "yaml"}
 MODULES = {"ipython": "IPython", "pillow": "PIL", "scikit-learn": "sklearn"}
 OPTIONAL = [
     "IPython",
@@ -112,7 +112,7 @@ def test_conda_environment_has_the_same_requirements() -> None:
     assert len(given) == len(conda) + len(pip), "a requirement is given twice"
     assert given.pop("python") == SpecifierSet(LIBRARY["requires-python"])
     given.pop("pip")
-    extras = [EXTRAS[name] for name in ("cma", "sklearn", "book", "dask", "test")]
+    extras = [EXTRAS[name] for name in ("cma", "sklearn", "book", "dask")]
     assert given == requirements(LIBRARY["dependencies"], PAPER["dependencies"], *extras)
 
 

@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 import nbformat
 import pandas as pd
 import pytest
+import yaml
 from bs4 import BeautifulSoup
 
 from leamvd_paper.book import render, sections
@@ -22,10 +23,15 @@ PIXEL = (
 )
 
 
+FORK = "https://github.com/someone/fork"
+ITS_BOOK = "https://someone.github.io/fork/"
+
+
 @pytest.fixture(scope="module")
 def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Render the clone's own notebooks; warnings are errors."""
-    return render.render(output=tmp_path_factory.mktemp("book") / "html").parent
+    """Render the clone's own notebooks, as a fork's; warnings are errors."""
+    output = tmp_path_factory.mktemp("book") / "html"
+    return render.render(output=output, repository=FORK, baseurl=ITS_BOOK).parent
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +140,8 @@ def test_pages_ask_nothing_of_a_network_and_describe_their_pictures(
     pages: dict[Path, BeautifulSoup],
 ) -> None:
     for path, page in pages.items():
-        fetched = [tag.get("src") or tag.get("href") for tag in page(["script", "img", "link"])]
+        tags = page.select("script, img, link:not([rel=canonical])")
+        fetched = [tag.get("src") or tag.get("href") for tag in tags]
         fetched = [url for url in fetched if url and urlsplit(url).scheme.startswith("http")]
         assert fetched == [], path
         assert all(image.get("alt") for image in page.select("article img")), path
@@ -152,6 +159,39 @@ def test_each_figure_of_a_notebook_has_its_data_below(pages: dict[Path, Beautifu
             ]
         for own in data:
             assert len(pd.read_csv((path.parent / own).resolve())) > 1
+
+
+def test_a_forks_pages_lead_to_it(book: Path, pages: dict[Path, BeautifulSoup]) -> None:
+    for path, page in pages.items():
+        place = path.relative_to(book).with_suffix("")
+        told = {tag["property"]: tag["content"] for tag in page.select("meta[property^=og]")}
+        assert told["og:url"] == f"{ITS_BOOK}{place}.html"
+        picture = page.select_one("article img")
+        assert ("og:image" in told) == (picture is not None), path
+        if picture is not None:
+            assert told["og:image:alt"] == picture["alt"]
+            assert (book / told["og:image"].removeprefix(ITS_BOOK)).is_file()
+        links = {
+            str(link["href"]) for link in page.select("header a[href], .article-header-buttons a")
+        }
+        source = next(ROOT.glob(f"{place}.[im]*"))
+        assert {FORK, f"{FORK}/edit/main/{source.relative_to(ROOT)}"} <= links
+        if source.suffix == ".ipynb":
+            binder = f"https://mybinder.org/v2/gh/someone/fork/main?urlpath=lab/tree/{place}.ipynb"
+            assert binder in links
+        assert not [link for link in links if "colab" in link]
+
+
+def test_without_an_address_there_are_no_buttons_and_settings_keep_theirs(tmp_path: Path) -> None:
+    made = runpy.run_path(str(ROOT / "book" / "sphinx_extension.py"))
+    options = {"repository_url": "", "launch_buttons": {"binderhub_url": "https://mybinder.org"}}
+    made["_link_to_the_repository"](None, SimpleNamespace(html_theme_options=options))
+    assert not any(options.values())
+    settings = {"repository": {"url": FORK}, "html": {"baseurl": ITS_BOOK}}
+    config = tmp_path / "_config.yml"
+    config.write_text(json.dumps(settings))
+    render._address(config, "", "")
+    assert yaml.safe_load(config.read_text()) == settings
 
 
 # ---- a reader's own run

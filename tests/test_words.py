@@ -91,3 +91,14 @@ def test_a_table_is_shown_with_one_row_of_names() -> None:
     by_both = shown(runs.set_index(["layer", "method"]), names={"ratio": "over CD's"})
     page = BeautifulSoup(by_both.data, "html.parser")
     assert [cell.text for cell in page("tr")[0]("th")] == ["layer", "method", "runs", "over CD's"]
+
+
+def test_an_older_pandas_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = pd.DataFrame({"a": [1.0]})
+    for release in ("3.1.0rc0", "4.0.0"):
+        monkeypatch.setattr(pd, "__version__", release)
+        shown(table)
+    for release in ("2.2.3", "3.0.1"):
+        monkeypatch.setattr(pd, "__version__", release)
+        with pytest.raises(ImportError, match=f"tables need pandas 3.1 or newer, got {release}"):
+            shown(table)

@@ -573,8 +573,11 @@ def mnist(source: str | None) -> None:
         " those published."
     ),
 )
-def book(folder: Path | None) -> None:
+@click.option("--repository", metavar="URL", default="", help="To which pages link.")
+@click.option("--baseurl", metavar="URL", default="", help="Where the book will be read.")
+def book(folder: Path | None, repository: str, baseurl: str) -> None:
     """Render the book and print the page to open."""
     from leamvd_paper.book import render
 
-    click.echo(render.render(folder).resolve())
+    page = render.render(folder, repository=repository, baseurl=baseurl)
+    click.echo(page.resolve())

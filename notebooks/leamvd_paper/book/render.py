@@ -21,13 +21,20 @@ from leamvd_paper.book.sections import ABOUT, latest
 FOLDED = "## All numbers"  # the heading of what a page ends with, for those who look numbers up
 
 
-def render(results: Path | None = None, output: Path = Path("_build/book")) -> Path:
+def render(
+    results: Path | None = None,
+    output: Path = Path("_build/book"),
+    *,
+    repository: str = "",
+    baseurl: str = "",
+) -> Path:
     """Build the book from a clone's pages and executed notebooks, and return the page to open.
 
     The latest runs in the folder `results`, of one or all sections, take the place of the clone's
     own notebooks. The pages are staged and built fresh, in a hidden folder beside `output`, so
     neither hidden folders of the clone nor an earlier build's pages can matter. An earlier book is
-    replaced when the new one is whole, by renaming.
+    replaced when the new one is whole, by renaming. The addresses of the `repository` and of the
+    book, `baseurl`, take the place of those in _config.yml.
     """
     sources = Path(leamvd_paper.__file__).resolve().parents[2]
     if not (sources / "_config.yml").is_file():
@@ -42,6 +49,7 @@ def render(results: Path | None = None, output: Path = Path("_build/book")) -> P
         "nbformat",
         "sphinx",
         "sphinx_external_toc",
+        "yaml",
     )
     if output.exists() and any(output.iterdir()) and not (output / ".buildinfo").is_file():
         raise FileExistsError(
@@ -53,7 +61,10 @@ def render(results: Path | None = None, output: Path = Path("_build/book")) -> P
     place = output.resolve()
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{place.name}-", dir=place.parent) as work:
-        built = _build(sources, notebooks, Path(work))
+        stage = Path(work, "stage")
+        _stage_pages(sources, stage)
+        _address(stage / "_config.yml", repository, baseurl)
+        built = _build(stage, notebooks, Path(work))
         if place.exists():
             place.rename(Path(work, "earlier"))
         built.rename(place)
@@ -85,10 +96,10 @@ def _notebooks(sources: Path, results: Path | None) -> list[Path]:
     return shown
 
 
-def _build(sources: Path, notebooks: list[Path], work: Path) -> Path:
-    """Stage the pages and build them in a folder of their own; return where the book is in it."""
-    stage = work / "stage"
-    _stage_pages(sources, stage)
+def _build(stage: Path, notebooks: list[Path], work: Path) -> Path:
+    """Build the staged pages and notebooks in a folder of their own; return where the book is in
+    it.
+    """
     for path in notebooks:
         _stage(path, stage)
     # Sphinx leaves reports there
@@ -132,6 +143,18 @@ def _stage_pages(sources: Path, stage: Path) -> None:
     code = Path("notebooks", "leamvd_paper", "studies")
     (stage / code).mkdir(parents=True)
     shutil.copy(sources / code / "in_numpy.py", stage / code)
+
+
+def _address(config: Path, repository: str, baseurl: str) -> None:
+    """Write the addresses that are given into the book's settings."""
+    import yaml
+
+    settings = yaml.safe_load(config.read_text(encoding="utf-8"))
+    if repository:
+        settings["repository"]["url"] = repository
+    if baseurl:
+        settings["html"]["baseurl"] = baseurl
+    config.write_text(yaml.safe_dump(settings), encoding="utf-8")
 
 
 def _stage(notebook: Path, stage: Path) -> None:

@@ -171,6 +171,12 @@ def shown(
     that end so, has this interval. `names` are words for columns and values beside those of
     `named`.
     """
+    release = [int(part) for part in pd.__version__.split(".")[:2]]
+    if release < [3, 1]:
+        raise ImportError(
+            f"tables need pandas 3.1 or newer, got {pd.__version__}, which puts numbers into wrong"
+            " columns: pip install 'pandas>=3.1'"
+        )
     whole = pd.DataFrame(table)
     numbered = isinstance(table.index, pd.RangeIndex)
     levels = [name or " " * at for at, name in enumerate(whole.index.names, start=1)]
