@@ -18,7 +18,7 @@ from scipy.optimize import OptimizeWarning
 import leamvd
 from leamvd_paper import cli
 from leamvd_paper.book import render, sections
-from leamvd_paper.studies import esd, results, two_directions
+from leamvd_paper.studies import esd, results, two_directions, verify
 from leamvd_paper.studies.words import interval, number
 
 SMALL = (
@@ -118,7 +118,9 @@ def test_what_a_recorded_run_took_are_the_hours_of_all_that_was_run(
 ) -> None:
     run = pd.DataFrame({"layer": 1, "seed": 0, "method": "cd", "seconds": [600.0, 3600.0]})
     runs = pd.concat([run.assign(**{column: value}) for value in (1, 2)])
-    monkeypatch.setattr(results, "read_recorded", lambda name: runs)
+    monkeypatch.setattr(
+        verify, "read_recorded", lambda name, table: runs if table == "runs" else run[[]]
+    )
     assert {hours for _, hours in cli._hours(*sections.load(["mnist-7x7"]))} == {2.0}
 
 

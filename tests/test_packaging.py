@@ -173,6 +173,13 @@ def test_both_have_one_version_and_need_each_other_so() -> None:
     assert f"leamvd[cma,sklearn]=={LIBRARY['version']}" in PAPER["dependencies"]
 
 
+def test_the_readme_names_what_the_library_brings() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    brought = re.findall(r"`pip install \.` in a clone brings ([\w\s,]+?),\s+about", text)[0]
+    names = {name.lower() for name in re.split(r",\s+|\s+and\s+", brought)}
+    assert names == {*requirements(LIBRARY["dependencies"])}
+
+
 def run(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=False

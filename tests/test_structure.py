@@ -18,6 +18,7 @@ from book_counts import counted, of_notebook
 
 ROOT = Path(__file__).parent.parent
 PAGES = [*ROOT.glob("[RC]*.md"), *sorted((ROOT / "book").rglob("*.md"))]
+PAGES.append(ROOT / "notebooks" / "recorded" / "README.md")
 PAPER = ROOT / "notebooks" / "leamvd_paper"
 # what sections rest on
 SHARED = {

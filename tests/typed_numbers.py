@@ -89,7 +89,7 @@ KNOWN = {
     # 4 a weight; the errors' unit
     *("45 degrees", "takes 40,000 operations", "here 10,000", "per 10,000 images"),
     # the paper says, a cell's source, measured once
-    *("mean error of 30 runs", "for 20 epochs", "1.3 GB"),
+    *("mean error of 30 runs", "for 20 epochs", "1.3 GB", "about 420 MB"),
     *(
         f"Python {tomllib.loads(_PROJECT)['project']['requires-python'].strip('>=')}",
         f"with {_AUTO} evaluations",

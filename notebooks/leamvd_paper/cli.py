@@ -107,24 +107,15 @@ def _usual(one: Parameter, profiles: Mapping[str, Values]) -> str:
     return quick if quick == paper else f"quick {quick}, paper {paper}"
 
 
-_OF_RUNS = ("inputs", "layer", "method", "seed", "study", "protocol", "batches")
-
-
 def _hours(section: Section) -> Iterator[tuple[str, float]]:
-    """Yield the hours behind each recorded table whose rows have the seconds that a run has taken
-    so far.
-    """
-    from leamvd_paper.studies.results import provenance, read_recorded
+    """Yield the hours behind what is recorded of a section, where they are known."""
+    from leamvd_paper.studies import verify
 
     for module in map(import_module, section.modules):
         for name in getattr(module, "RECORDED", {}):
-            files = provenance(name)["sha256"]
-            if not any(file.startswith("runs.") for file in files):
-                continue
-            rows = read_recorded(name)
-            if "seconds" in rows:
-                by = [label for label in _OF_RUNS if label in rows]
-                yield name, rows.groupby(by)["seconds"].max().sum() / 3600
+            hours = verify.processor_hours(name)
+            if hours:
+                yield name, hours
 
 
 class _Folder(click.Path):

@@ -31,6 +31,12 @@ FIRST = 1e-5  # the same on any machine, in the first two iterations of a first 
 FIRST_OF_LARGE = 1e-3
 LARGE = 100_000  # variables of such a layer
 
+# columns that tell apart what was timed; probes count their seconds from layer to layer
+RUN = (
+    *("inputs", "layer", "method", "seed", "study", "protocol", "batches", "features", "search"),
+    *("image_set", "section", "n_images", "momentum_epochs", "final_momentum", "learning_rate"),
+)
+
 NOT_JUDGED = "not judged"
 # of what differs most in each call
 COLUMNS = ["call", "number", "recorded", "here", "digits", "judged by", "drifts"]
@@ -49,6 +55,26 @@ def recorded(name: str) -> Recorded:
     """Return what is recorded under a name."""
     entries = all_recorded()
     return entries[checks.choice("name", name, sorted(entries))]
+
+
+def processor_hours(name: str) -> float:
+    """Return the hours behind what is recorded under a name, by its rows or as a whole; 0 where
+    nothing says.
+    """
+    known = results.provenance(name)
+    seconds = 0.0
+    if isinstance(known["settings"], dict):
+        seconds = known["settings"].get("seconds", 0.0)
+    for file in () if seconds else known["sha256"]:
+        table = file.partition(".")[0]
+        rows = read_recorded(name, table)
+        if "seconds" in rows:
+            by = rows.columns.intersection(RUN)
+            if table == "probes":
+                by = by.drop("layer")
+            ends = rows.groupby([*by], dropna=False)["seconds"].max()
+            seconds += float(ends.sum())
+    return seconds / 3600
 
 
 def changed_settings(name: str) -> list[str]:
