@@ -85,6 +85,7 @@ NAMES = {
     "readings_threshold": "the same on images with a threshold",
     "scaling": "searches by numbers of images and of hidden units",
     "scaling_predictions": "what was said before them",
+    "second_program": "the comparison at 7×7 pixels by another program, 10,000 images",
     "starts": "slope and curvature of other starts",
     "verdicts": "answers by the rules that were written before the runs, and corrections",
     "what_to_use": "methods for the first evaluations, on functions and RBM 1",

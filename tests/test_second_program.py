@@ -56,7 +56,7 @@ def test_what_is_recorded_comes_out_again_on_the_images_of_the_recorded_readings
     found = second.contrastive_divergence(pixels, 30, 50, second.stream(3, 0, "cd"))
     recorded = read_recorded("second_program").query("method == 'cd' and layer == 1 and seed == 3")
     error = second.reconstruction_error(found, pixels, 30)
-    assert error == pytest.approx(recorded["error"].iloc[0], rel=0.01), "rounding adds up"
+    assert error == pytest.approx(recorded["mean_field"].iloc[0], rel=0.01), "rounding adds up"
 
 
 def test_the_recorded_rows_are_those_of_thirty_seeds_of_this_file() -> None:
@@ -94,7 +94,7 @@ def test_two_programs_agree_where_the_interval_of_their_ratio_lies_within_the_bo
     logs -= logs.mean(axis=1, keepdims=True)
     cell = {"inputs": "own", "method": "cd", "layer": layer}
     seeds = np.arange(30)
-    theirs = pd.DataFrame(cell | {"seed": seeds, "error": factor * np.exp(logs[0])})
+    theirs = pd.DataFrame(cell | {"seed": seeds, "mean_field": factor * np.exp(logs[0])})
     ours = pd.DataFrame(cell | {"seed": seeds, "iteration": 50, "mean_field": np.exp(logs[1])})
     early = ours.assign(iteration=40, mean_field=1e9)
     other = ours.assign(method="lea-mvd", mean_field=1e9)

@@ -486,7 +486,7 @@ def agreement(theirs: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
     by = ["inputs", "method", "layer"]
     known = dict(iter(last(ours).groupby(by)["mean_field"]))
     rows = []
-    for cell, errors in theirs.groupby(by, sort=False)["error"]:
+    for cell, errors in theirs.groupby(by, sort=False)["mean_field"]:
         effect = unpaired(errors, known[cell])
         within = WITHIN[cell[-1]]
         agree = "no"

@@ -202,6 +202,7 @@ COLUMNS = {
     "slope": "norm of the error's gradient",
     "speedup_over_direct": "how many times as fast as one product after the other",
     "start": "local minimum where the search starts",
+    "start_mean_field": "mean-field error of the start solution",
     "status": "ok, or why it was not measured",
     "std": "how the standard deviations are estimated",
     "std1": "standard deviation of layer 1's weights",
