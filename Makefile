@@ -35,7 +35,7 @@ LIVE := esd directions mnist-7x7 mnist-28x28
 ADDRESSES :=
 
 .DEFAULT_GOAL := help
-.PHONY: help book lab test accept test-torch test-browser test-newest book-newest lint lock clean
+.PHONY: help book article lab test accept test-torch test-browser test-newest book-newest lint lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,10 @@ book: $(INSTALLED)  ## Run the experiments at a small scale, and render the book
 	@page=$$($(BIN)/leamvd book $(ADDRESSES)) && \
 		echo "Just computed on this machine, on scikit-learn's digits; the book is about the recorded runs on MNIST:" && \
 		$(BIN)/leamvd reproduce mnist-7x7 --profile quick --output results/quick && echo "Open the book: $$page"
+
+article: $(INSTALLED)  ## Install Typst too, and make the article, which the next book offers
+	$(BIN)/python -c "import typst" || $(BIN)/python -m pip install -e . -e "notebooks[article]"
+	$(BIN)/python article/build.py
 
 # Times of cells would be noise in a diff. The front end has its own default for that; this one stands before it.
 lab: $(INSTALLED)  ## Install JupyterLab too, and open the notebooks in it; it keeps no times of cells
@@ -109,7 +113,7 @@ lint: $(INSTALLED)  ## Check style and types
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-# Without the extras `torch`, `browser`, `coco` and `lab`: what they need is large, or differs by machine and device.
+# Without the extras `torch`, `browser`, `coco`, `article` and `lab`: what they need is large, or differs by machine and device.
 lock: $(INSTALLED)  ## Renew requirements.lock
 	$(BIN)/uv pip compile notebooks/pyproject.toml --extra dev --no-emit-package leamvd --no-emit-package leamvd-paper \
 		--universal --python-version 3.11 --generate-hashes --no-annotate --no-header -o requirements.lock

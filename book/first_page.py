@@ -196,18 +196,25 @@ def figure(found: pd.Series) -> Figure:
     return drawn
 
 
-def answers() -> Figure:
-    """Draw the answers to the claims by the settings that the paper does not print."""
+def parts() -> pd.DataFrame:
+    """Return every part of the claims that are asked by the settings that the paper does not print,
+    by these settings.
+    """
     found = settings_map.recorded()
     margins = Margins()
     networks = settings_map.evidence_of_networks(settings_map.networks(), margins)
     evidence = settings_map.evidence(found.runs, margins)
     large = settings_map.evidence_of_large(found.large, found.runs, margins)
-    answered = settings_map.answers(pd.concat([evidence, large, networks]))
-    return settings_map.plot_answers(answered, [*settings_map.untold(found.runs)])
+    return pd.concat([evidence, large, networks])
+
+
+def answers(judged: pd.DataFrame) -> Figure:
+    """Draw the answers to the claims of which there are `parts`."""
+    marked = settings_map.untold(settings_map.recorded().runs)
+    return settings_map.plot_answers(settings_map.answers(judged), [*marked])
 
 
 if __name__ == "__main__":
     data().to_json("book/static/first_page.json")
-    save(answers(), "map", "book/static")
+    save(answers(parts()), "map", "book/static")
     save(figure(data()), "first_page", "book/static")

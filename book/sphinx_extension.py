@@ -1,6 +1,7 @@
 """Sphinx extension: what neither the theme nor autodoc has a setting for."""
 
 import re
+import shutil
 from html import escape
 from pathlib import Path
 from textwrap import shorten
@@ -13,8 +14,13 @@ from PIL import Image
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
+import leamvd_paper
+
+ARTICLE = Path(leamvd_paper.__file__).resolve().parents[2] / "_build" / "article" / "leamvd.pdf"
+
 _NUMBER = re.compile(r"[-−<]?\s?\d.*|–|NaN|")  # a cell of a column of numbers, or an empty one
 _DATED = re.compile(r"\]\((rules/\w+\.md)(#[\w-]+)\)")  # a heading of rules that are no page
+_IN_PRINT = re.compile(r"; \*in print:\* \{download\}`[^`]+`")
 _INTERVAL = re.compile(r"(\([-−]?\d[^\s()<]* to [-−]?\d[^\s()<]*(?: %)?\))")
 
 
@@ -28,6 +34,17 @@ def _lead_to_dated_rules(app: Sphinx, _page: str, source: list[str]) -> None:
     else:
         there = r"](path:\1)"
     source[0] = _DATED.sub(there, source[0])
+
+
+def _in_print(app: Sphinx, page: str, source: list[str]) -> None:
+    """Offer the article on the first page where `make article` has made it, else say nothing of
+    it.
+    """
+    if page == "book/index":
+        if ARTICLE.is_file():
+            shutil.copy(ARTICLE, Path(app.srcdir, "book"))
+        else:
+            source[0] = _IN_PRINT.sub("", source[0])
 
 
 def _align(_app: Sphinx, document: nodes.document, _page: str) -> None:
@@ -158,6 +175,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Connect to the events of a build."""
     app.connect("config-inited", _link_to_the_repository)
     app.connect("source-read", _lead_to_dated_rules)
+    app.connect("source-read", _in_print)
     app.connect("doctree-resolved", _unbroken)
     app.connect("doctree-resolved", _align)
     app.connect("doctree-read", _linked)

@@ -71,7 +71,7 @@ def test_errors_are_geometric_means_over_pairs_of_runs(
 
 
 def test_the_map_is_what_the_recorded_runs_answer(file_regression: Any) -> None:
-    figure = MADE["answers"]()
+    figure = MADE["answers"](MADE["parts"]())
     assert_sound(figure)
     assert_accepted(figure, "map", file_regression)
 

@@ -68,6 +68,31 @@ def test_an_id_is_there_once_and_old_ones_still_are(pages: dict[Path, BeautifulS
             assert {*re.findall(r'<a id=\\"([^"]+)\\"', text)} <= {*ids}, path
 
 
+def test_the_first_page_offers_the_article_where_it_was_made(
+    pages: dict[Path, BeautifulSoup],
+) -> None:
+    made = ROOT / "_build" / "article" / "leamvd.pdf"
+    (first,) = (page for path, page in pages.items() if path.stem == "index")
+    assert len(first.select('article a[download][href$="/leamvd.pdf"]')) == made.is_file()
+    assert ("in print" in first.select_one("article").get_text()) == made.is_file()
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_the_article_comes_with_its_words(there: bool, tmp_path: Path) -> None:
+    made = runpy.run_path(str(ROOT / "book" / "sphinx_extension.py"))["_in_print"]
+    article = tmp_path / "leamvd.pdf"
+    (tmp_path / "book").mkdir()
+    if there:
+        article.write_bytes(b"%PDF")
+    made.__globals__["ARTICLE"] = article
+    page = (ROOT / "book" / "index.md").read_text(encoding="utf-8")
+    source = [page]
+    made(SimpleNamespace(srcdir=tmp_path), "book/index", source)
+    assert (tmp_path / "book" / "leamvd.pdf").is_file() == there
+    assert (source[0] == page) == there
+    assert ("leamvd.pdf" in source[0]) == there
+
+
 def test_a_page_with_its_pictures_is_small(pages: dict[Path, BeautifulSoup]) -> None:
     sizes = {}
     for path, page in pages.items():
