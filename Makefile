@@ -99,7 +99,7 @@ lock: $(INSTALLED)  ## Renew requirements.lock
 	$(BIN)/uv pip compile notebooks/pyproject.toml --extra dev --no-emit-package leamvd --no-emit-package leamvd-paper \
 		--universal --python-version 3.11 --generate-hashes --no-annotate --no-header -o requirements.lock
 
-release: book article  ## Make what a release attaches, in dist
+release: article book  ## Make what a release attaches, in dist
 	$(BIN)/python .ci/release.py
 
 clean:  ## Remove what the other commands made, except results
