@@ -35,7 +35,7 @@ LIVE := esd directions mnist-7x7 mnist-28x28
 ADDRESSES :=
 
 .DEFAULT_GOAL := help
-.PHONY: help book article lab test accept test-torch test-browser test-newest book-newest lint lock clean
+.PHONY: help book article lab test accept test-torch test-browser test-newest book-newest lint lock release clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -118,6 +118,9 @@ lock: $(INSTALLED)  ## Renew requirements.lock
 	$(BIN)/uv pip compile notebooks/pyproject.toml --extra dev --no-emit-package leamvd --no-emit-package leamvd-paper \
 		--universal --python-version 3.11 --generate-hashes --no-annotate --no-header -o requirements.lock
 
+release: article book  ## Make what a release attaches, in dist
+	$(BIN)/python .ci/release.py
+
 clean:  ## Remove what the other commands made, except results
-	rm -rf .venv _build build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv _build build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find leamvd notebooks tests -name __pycache__ -prune -exec rm -rf {} +

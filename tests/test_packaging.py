@@ -1,15 +1,20 @@
 """The files that say what is installed agree with each other."""
 
+import json
+import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import grimp
+import jsonschema
 import pytest
 import yaml
 from packaging.markers import default_environment
@@ -150,6 +155,7 @@ def test_the_library_is_small_and_the_paper_has_its_notebooks_and_tables(
 ) -> None:
     assert wheels.keys() == FOLDERS.keys()
     assert wheels["leamvd"].stat().st_size <= 105_000
+    used = set(re.split(r" AND ", PAPER["license"])) - {LIBRARY["license"]}
     contents = {name: zipfile.ZipFile(path).namelist() for name, path in wheels.items()}
     code = [name for name in contents["leamvd"] if ".dist-info/" not in name]
     assert sorted(code) == sorted(
@@ -164,8 +170,10 @@ def test_the_library_is_small_and_the_paper_has_its_notebooks_and_tables(
     recorded = {path.name for path in (ROOT / "notebooks" / "recorded").iterdir()}
     shipped = [name.split("/") for name in contents["leamvd_paper"] if "/recorded/" in name]
     assert {parts[3] for parts in shipped} == recorded
-    for names in contents.values():
-        assert [name for name in names if name.endswith("licenses/LICENSE")]
+    texts = {}
+    for package, names in contents.items():
+        texts[package] = {Path(name).stem for name in names if ".dist-info/licenses/" in name}
+    assert texts == {"leamvd": {"LICENSE"}, "leamvd_paper": {"LICENSE", *used}}
 
 
 def test_both_have_one_version_and_need_each_other_so() -> None:
@@ -239,10 +247,12 @@ def test_a_missing_package_is_named_in_one_sentence(
 
 def test_citation_and_license() -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    schema = (ROOT / "tests" / "citation_schema.json").read_text(encoding="utf-8")
+    jsonschema.validate(citation, json.loads(schema))
     assert str(citation["version"]) == LIBRARY["version"]
-    assert citation["license"] == LIBRARY["license"] == PAPER["license"] == "BSD-3-Clause"
-    assert citation["authors"]
-    assert citation["message"]
+    assert f"`leamvd {LIBRARY['version']}`" in (ROOT / "book" / "index.md").read_text()
+    assert f"\n## {LIBRARY['version']}, " in (ROOT / "CHANGELOG.md").read_text()
+    assert citation["license"] == LIBRARY["license"] == "BSD-3-Clause"
     assert [author["family-names"] for author in citation["references"][0]["authors"]] == [
         "Valdez",
         "Rojas-Domínguez",
@@ -258,3 +268,26 @@ def test_every_package_is_installed_and_every_extra_that_is_named_is_there() -> 
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     named = re.findall(r"(?:\.|notebooks)\[(\w+)\]|`(\w+)`", makefile)
     assert {name for pair in named for name in pair if name} <= EXTRAS.keys()
+
+
+def test_an_archive_of_a_release_depends_on_names_and_contents_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    pack = runpy.run_path(str(ROOT / ".ci" / "release.py"))["pack"]
+    made = []
+    for number, names in enumerate(["ab", "ba"]):
+        folder = tmp_path / f"folder-{number}"
+        for name in names:
+            path = folder / name / "file"
+            path.parent.mkdir(parents=True)
+            path.write_text(name)
+            path.chmod((0o600, 0o755)[number])
+            os.utime(path, (number, number))
+        target = tmp_path / str(number) / "leamvd-1.tar.gz"
+        target.parent.mkdir()
+        pack(folder, target)
+        made.append(target.read_bytes())
+    assert made[0] == made[1]
+    with tarfile.open(target) as archive:
+        assert archive.getnames() == [f"leamvd-1/{n}" for n in ("a", "a/file", "b", "b/file")]
