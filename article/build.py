@@ -32,6 +32,7 @@ from leamvd_paper.studies import (
     linear_cost,
     longer_searches,
     plots,
+    readings,
     settings_map,
     stacks,
     statistics,
@@ -397,6 +398,23 @@ def of_use() -> Numbers:
     return found
 
 
+def of_second_program() -> Numbers:
+    """Return how the errors of a program that somebody else wrote compare with ours."""
+    ours = pd.concat([read_recorded("readings_own"), read_recorded("readings")])
+    found = readings.agreement(read_recorded("second_program"), ours)
+    is_cd = found["method"] == "cd"
+    agree = found["agree"] == "yes"
+    others = found[~is_cd]
+    return {
+        "second_seeds": number(found["runs"].min()),
+        "second_cd": share(agree[is_cd]),
+        "second_cells": number(len(others)),
+        "second_undecided": number((others["agree"] == "undecided").sum()),
+        "second_low": number(others["low"].min()),
+        "second_high": number(others["high"].max()),
+    }
+
+
 def numbers(on_map: pd.DataFrame, sizes: pd.DataFrame) -> dict[str, Any]:
     """Return all numbers of the text by their names, given the parts of claims on the map, and step
     sizes.
@@ -413,6 +431,7 @@ def numbers(on_map: pd.DataFrame, sizes: pd.DataFrame) -> dict[str, Any]:
     found.update(of_map(on_map))
     found.update(of_steps(sizes))
     found.update(of_use())
+    found.update(of_second_program())
     return found
 
 
