@@ -392,6 +392,17 @@ def test_marks_of_parts_stand_in_the_row_of_their_claim_at_most_at_the_edge() ->
     assert ax.yaxis_inverted()
     at_right = [text.get_text() for text in ax.texts]
     assert at_right == claims.answers(rows)["as printed"].tolist()
+    (bound,) = (line for line in ax.lines if line.get_marker() == "None")
+    assert {*bound.get_xdata()} == {0}
+    sides = ax.get_title().split("|")  # left and right of the bound
+    assert [side.strip() for side in sides] == ["not met", "met"]
+    for label in ax.get_yticklabels():
+        claim, _, short = label.get_text().partition(" ")
+        about = rows.query("claim == @claim")
+        for place in re.findall(r"\d+×\d+|RBM \d", short):
+            assert about["where"].str.contains(place).all(), claim
+        if short.endswith("below CD"):
+            assert {*about["baseline"]} == {"CD"}
     marks = {}
     for line in ax.lines:
         if line.get_marker() != "None":

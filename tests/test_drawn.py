@@ -450,7 +450,7 @@ def test_a_cross_stands_where_the_matrix_would_need_the_memory_of_n_squared() ->
     measured = made("generation_seconds", "peak_bytes", method=["cma-es"], n=[100, 1_000])
     for end in ("low", "high"):
         measured[f"generation_{end}"] = measured["generation_seconds"]
-    refused = pd.DataFrame({"method": ["cma-es"], "n": [10_000], "status": ["refused: memory"]})
+    refused = pd.DataFrame({"method": "cma-es", "n": [10_000, 99_000], "status": "refused: memory"})
     table = pd.concat([measured.assign(status="ok"), refused]).assign(threads=1, dtype="float64")
     _, memory = linear_cost.plot_growth(table).axes
     peak = 100 * measured["peak_bytes"].iloc[-1]
@@ -474,6 +474,21 @@ def test_effects_stand_in_the_row_of_their_alternative() -> None:
     points = [line.get_xydata() for line in lines(ax) if line.get_marker() == "o"]
     rows = {x: methods[np.abs(ticks - y).argmin()] for x, y in np.concatenate(points).tolist()}
     assert rows == dict(zip(table["ratio"], table["method"], strict=True))
+    heights = [y for line in lines(ax) for y in line.get_ydata()]
+    for at in ticks:
+        around = [y for y in heights if abs(y - at) < 0.5]
+        assert np.mean(around) == pytest.approx(at), "in the middle of the marks of its row"
+
+
+def test_a_shade_holds_the_rows_of_every_other_item() -> None:
+    methods = {"lea-mvd:reset=off": "R13", "lea-mvd:path=off": "R5", "lea-mvd:descent=off": "R5"}
+    table = made("ratio", problem=["RBM 1"], method=[*methods])
+    table = table.assign(item=table["method"].map(methods), different=True, same=False)
+    (ax,) = readings.plot_effects(table).axes
+    (shade,) = ax.patches
+    low, high = np.array(shade.get_bbox())[:, 1]
+    first, *others = ax.get_yticks()
+    assert first < low < min(others) < max(others) < high
 
 
 def test_work_is_counted_by_the_column_that_an_axis_names() -> None:
@@ -627,6 +642,7 @@ def test_ratios_to_separable_cma_es_are_geometric_means_functions_without_many_m
     table = made("ratio", problem=problems, method=methods, mark=marks, seed=[0, 1])
     axes = longer_searches.plot_used(table).axes
     assert [ax.get_title() for ax in axes[:2]] == ["sphere\nn = 10", "rastrigin\nn = 10"]
+    assert axes[0].get_xticks().tolist() == marks
     for ax, problem in zip(axes, problems[::-1], strict=False):
         assert levels(ax) == [1]
         for method in longer_searches.DRAWN:
