@@ -359,7 +359,7 @@ def test_a_generation_in_the_plane() -> None:
 def test_signs_stand_in_the_row_of_their_shift_beside_one_half() -> None:
     shifts = [two_directions.PATH, two_directions.V_TOWARD, two_directions.V_AWAY]
     functions = ["sphere", "ellipsoid"]
-    table = made(function=functions, generation=[1, 5], shift=shifts)
+    table = made(function=functions, generation=[1, 5, 9], shift=shifts)
     axes = two_directions.plot_signs(table).axes
     assert axes[0].yaxis_inverted()
     assert [label.get_text() for label in axes[0].get_yticklabels()] == [
@@ -368,7 +368,7 @@ def test_signs_stand_in_the_row_of_their_shift_beside_one_half() -> None:
     for ax, function in zip(axes, functions, strict=True):
         assert ax.get_title() == function
         assert levels(ax, "x") == [50]
-        for generation in (1, 5):
+        for generation in (1, 5, 9):
             rows = of(table, function=function, generation=generation)
             found = curve(ax, f"generation {generation}")
             np.testing.assert_allclose(found[:, 0], rows["mean"])
