@@ -605,6 +605,9 @@ def assert_shown(states: list[dict[str, Any]], shown: dict[str, Any]) -> None:
     unit = lengths.get("path", lengths.get("descent"))
     for name, length in lengths.items():
         assert length == pytest.approx((1.5 if name == "shift" else 1) * unit)
+    if unit is not None and unit != 44:  # pixels at least, else as long as σ
+        across = axis(shown["plane"]["axes"][0], 0)
+        assert across(unit) - across(0) == pytest.approx(np.linalg.norm(now["std"]), rel=1e-3)
     curves = {
         "errors": [[state["fitness"][0] for state in states]],
         "betas": [[state[name] for state in states] for name in ("beta1", "beta2")],

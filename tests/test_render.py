@@ -21,6 +21,7 @@ from PIL import Image
 from leamvd_paper.book import render, sections
 
 ROOT = Path(__file__).parents[1]
+EXTENSION = runpy.run_path(str(ROOT / "book" / "sphinx_extension.py"))
 PIXEL = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
 )
@@ -106,11 +107,17 @@ def test_columns_of_numbers_are_aligned_with_their_names_and_no_others() -> None
         "met": ["1", "yes"],
     }
     html = pd.DataFrame(columns).to_html(index=False)
-    aligned = runpy.run_path(str(ROOT / "book" / "sphinx_extension.py"))["aligned"](html)
-    page = BeautifulSoup(aligned, "html.parser")
+    page = BeautifulSoup(EXTENSION["aligned"](html), "html.parser")
     for row in page("tr"):
         numbers = ["number" in cell.get("class", []) for cell in row(["th", "td"])]
         assert numbers == [False, True, True, True, False]
+    by_name = pd.DataFrame({"met": ["yes", "no"], "runs": [1, 2]}, index=["CD", "LEA-MVD"])
+    page = BeautifulSoup(EXTENSION["aligned"](by_name.to_html()), "html.parser")
+    above, *below = [
+        [(cell.name, *cell.get("class", [])) for cell in row(True)] for row in page("tr")
+    ]
+    assert above == [("td",), ("th",), ("th", "number")], "the corner names nothing"
+    assert below == 2 * [[("th",), ("td",), ("td", "number")]]
 
 
 def test_a_page_leads_to_its_notebook(pages: dict[Path, BeautifulSoup]) -> None:
@@ -274,19 +281,15 @@ def test_the_first_sentence_of_a_caption_is_found(caption: str, gray: str) -> No
 
 
 def test_the_page_of_rules_leads_to_the_repository_where_it_has_an_address() -> None:
-    made = runpy.run_path(str(ROOT / "book" / "sphinx_extension.py"))
     links = ["[why](rules/after_the_runs.md#what-to-use)"]
     there = "https://example.org/leamvd"
     options = {"repository_url": there, "repository_branch": "main"}
     app = SimpleNamespace(config=SimpleNamespace(html_theme_options=options))
-    made["_lead_to_dated_rules"](app, "book/rules", links)
+    EXTENSION["_lead_to_dated_rules"](app, "book/rules", links)
     assert links == [f"[why]({there}/blob/main/book/rules/after_the_runs.md#what-to-use)"]
 
 
 # ---- Sphinx's events
-
-
-EXTENSION = runpy.run_path(str(ROOT / "book" / "sphinx_extension.py"))
 
 
 def test_only_the_interval_of_a_sentence_is_kept_on_one_line() -> None:
