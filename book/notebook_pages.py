@@ -17,6 +17,7 @@ from sphinx.application import Sphinx
 from leamvd_paper.book.render import FOLDED
 from leamvd_paper.book.sections import QUICK, Values, load, read_section, written
 from leamvd_paper.data import images
+from leamvd_paper.data.mnist import DataError
 
 SAVED = re.compile(r'"([\w{}-]+)",\s*output,?\s*\)\s*$')  # the end of a cell that draws a figure
 SENTENCE = re.compile(r"\*(.+?[.?!])(?= [^a-z]|\*)", re.DOTALL)  # the first one of a caption
@@ -150,7 +151,7 @@ def _images(values: Values) -> Iterable[str]:
         return
     count = values.get("n_images")
     if count is None:
-        with suppress(OSError, ValueError):  # a folder that is gone
+        with suppress(OSError, DataError):  # a folder that is gone
             count = images.known(dataset)[1]
     words = [SETS.get(dataset, f"`{dataset}`")]
     if count is not None:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PathCollection, PolyCollection
-from matplotlib.colors import same_color, to_hex
+from matplotlib.colors import same_color, to_hex, to_rgba_array
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
@@ -215,10 +215,10 @@ def assert_sound(figure: Figure, *, above: bool = False) -> None:
         dots = [
             drawn.get_offsets() for drawn in ax.collections if isinstance(drawn, PathCollection)
         ]
-        points = np.concatenate([np.empty((0, 2)), *lines, *dots])
+        points = np.concatenate([np.empty((0, 2)), *lines, *dots]).astype(float)
+        points = points[np.isfinite(points).all(axis=1)]
         for axis, limits in enumerate((ax.get_xlim(), ax.get_ylim())):
-            values = points[:, axis].astype(float)
-            values = values[np.isfinite(values)]
+            values = points[:, axis]
             assert (values >= min(limits)).all(), f"{ax.get_title()}: below {limits}"
             if axis == 0 or not above:
                 assert (values <= max(limits)).all(), f"{ax.get_title()}: above {limits}"
@@ -231,6 +231,30 @@ def assert_sound(figure: Figure, *, above: bool = False) -> None:
                     else drawn.get_facecolor()
                 )
                 assert {to_hex(color) for color in colors if len(set(color[:3])) > 1} <= known
+
+
+def assert_told_apart(figure: Figure) -> None:
+    """Assert that one label has one look in all panels, which is the legend's, and that lines with
+    other labels look different.
+    """
+    looks: dict[str, set[str]] = {}
+    labels: dict[str, str] = {}
+    colors = {}
+    for ax in figure.axes:
+        for drawn, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            line = getattr(drawn, "lines", [drawn])[0]
+            if isinstance(line, Line2D):
+                look = _look(line)
+                assert labels.setdefault(look, label) == label, "two labels, one look"
+                looks.setdefault(label, set()).add(look.rpartition(" ")[0])  # faces may differ
+                colors[plots.typeset(label)] = line.get_color()
+    assert all(len(own) == 1 for own in looks.values()), looks
+    for shown in figure.legends:
+        for text, handle in zip(shown.get_texts(), shown.legend_handles, strict=True):
+            color = colors.get(text.get_text())
+            if color is not None:
+                (own,) = to_rgba_array(handle.get_color())
+                assert same_color(own, color), text.get_text()
 
 
 def assert_methods_have_their_colors(figure: Figure) -> None:

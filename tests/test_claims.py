@@ -16,6 +16,7 @@ from leamvd_paper.studies import claims, classification, plots
 from leamvd_paper.studies.claims import ABLATED, EQUAL, EXPONENTS, TUNED, Margins, Part, Tables
 from leamvd_paper.studies.results import read_recorded
 from leamvd_paper.studies.statistics import Effect
+from leamvd_paper.studies.words import named
 
 SEEDS = 12
 
@@ -384,6 +385,7 @@ def test_how_far_an_effect_is_within_its_bounds_is_counted_in_half_widths_of_its
 
 def test_marks_of_parts_stand_in_the_row_of_their_claim_at_most_at_the_edge() -> None:
     rows = evidence()
+    rows = rows.assign(met=rows["met"].where(rows["view"] != "as printed", "no"))
     figure = claims.plot_parts(rows)
     plots.plt.close(figure)
     (ax,) = figure.axes
@@ -391,7 +393,20 @@ def test_marks_of_parts_stand_in_the_row_of_their_claim_at_most_at_the_edge() ->
     assert labels == [*claims.CLAIMS]
     assert ax.yaxis_inverted()
     at_right = [text.get_text() for text in ax.texts]
-    assert at_right == claims.answers(rows)["as printed"].tolist()
+    told = claims.answers(rows)
+    assert at_right == told["as printed"].tolist()
+    assert at_right != told["conclusion"].tolist()
+    (bound,) = (line for line in ax.lines if line.get_marker() == "None")
+    assert {*bound.get_xdata()} == {0}
+    sides = ax.get_title().split("|")  # left and right of the bound
+    assert [side.strip() for side in sides] == ["not met", "met"]
+    for label in ax.get_yticklabels():
+        claim, _, short = label.get_text().partition(" ")
+        about = rows.query("claim == @claim")
+        for place in re.findall(r"\d+×\d+|RBM \d", short):
+            assert about["where"].str.contains(place).all(), claim
+        if short.endswith("below CD"):
+            assert {*about["baseline"]} == {"CD"}
     marks = {}
     for line in ax.lines:
         if line.get_marker() != "None":
@@ -408,6 +423,35 @@ def test_marks_of_parts_stand_in_the_row_of_their_claim_at_most_at_the_edge() ->
         known = claims.inside(parts)
         edge = claims.EDGE if met == "yes" else -claims.EDGE
         assert drawn[:, 0].tolist() == known.fillna(edge).clip(-10, 10).tolist()
+
+
+def test_a_sentence_names_the_method_and_then_what_it_is_compared_with() -> None:
+    rows = evidence()
+    for row in rows.query("unit != 'slope' and claim not in ('C13', 'C14')").itertuples():
+        before, _, behind = row.says.partition(row.method)
+        assert row.method in row.says
+        if row.baseline != claims.NOTHING:
+            assert re.search(f"{re.escape(named(row.baseline))}$", behind)
+            assert row.baseline not in before
+    assert rows.query("claim == 'C13'")["says"].str.endswith("that escape is {}").all()
+    classifiers = rows.query("claim == 'C15'")["where"].tolist()
+    assert classifiers == ["classifier, 7×7 pixels", "classifier, 28×28 pixels"]
+    for name, setting in ABLATED.items():
+        assert name in named(setting)
+    assert claims.NAMES[EQUAL] == named("cma-es")
+
+
+def test_what_falls_is_positive_and_sizes_are_the_large_over_the_small() -> None:
+    small = claims.Errors.of("7×7 pixels", runs({("own", 1, "cd"): (100, 90, 80)}))
+    large = claims.Errors.of("28×28 pixels", runs({("own", 1, "cd"): (400, 400, 400)}))
+    stayed = claims.stays(small, 1, "cd", 0, 1.0)
+    assert stayed.says.startswith("CD lowers the error by ")
+    assert stayed.effect.effect == pytest.approx(20, rel=1e-2)
+    ten = claims.has_converged(small, 1, 1.0).says
+    assert ten == f"the error of CD falls by {{}} % over the last {claims.EPOCHS} epochs"
+    sizes = claims.compares_sizes(small, large, 1, "cd", "image", lower=1)
+    assert sizes.where == "RBM 1, 28×28 / 7×7, per image"
+    assert sizes.effect.effect == pytest.approx(5, rel=1e-2)
 
 
 @pytest.mark.parametrize("met", ["yes", "no", "undecided", "too few runs"])

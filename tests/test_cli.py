@@ -288,6 +288,15 @@ def test_errors_stand_beside_those_of_the_recorded_run_where_there_is_one() -> N
     assert not any("random" in row for row in rows), "of which nothing is recorded"
 
 
+def test_errors_stand_in_the_column_of_their_layer() -> None:
+    summary = pd.concat([ended({"cd": (100.0 * n, n)}, layer=n) for n in (1, 2, 3)])
+    rows = [line.split() for line in cli._printed(summary).splitlines()]
+    assert ["own", "CD", "100", "200", "300"] in rows
+    assert rows[rows.index(["own", "CD", "100", "200", "300"]) - 1] == (
+        ["inputs", "method", "RBM", "1", "RBM", "2", "RBM", "3"]
+    )
+
+
 def runs(output: Path) -> pd.DataFrame:
     return pd.read_csv(place(output) / "tables" / "runs.csv").drop(columns="seconds")
 

@@ -4,6 +4,7 @@ tables and not by saved copies.
 
 from collections.abc import Iterator
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -11,9 +12,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection, PathCollection
+from matplotlib.axis import Axis
+from matplotlib.collections import LineCollection, PathCollection, PolyCollection
+from matplotlib.colors import same_color
 from matplotlib.lines import Line2D
 
+from figures import assert_methods_have_their_colors, assert_sound, assert_told_apart
 from leamvd.networks.dbn import Training
 from leamvd.optimizers.selection import fractional_tournament
 from leamvd_paper.studies import (
@@ -24,6 +28,7 @@ from leamvd_paper.studies import (
     explanation,
     linear_cost,
     longer_searches,
+    minima,
     plots,
     readings,
     settings_map,
@@ -36,9 +41,15 @@ RNG = np.random.default_rng(0)
 
 
 @pytest.fixture(autouse=True)
-def _closed() -> Iterator[None]:
+def _ruled() -> Iterator[None]:
+    """Hold what a test has drawn to the rules of all figures."""
     yield
+    figures = [plt.figure(number) for number in plt.get_fignums()]
     plt.close("all")
+    for figure in figures:
+        assert_sound(figure)
+        assert_methods_have_their_colors(figure)
+        assert_told_apart(figure)
 
 
 def made(*columns: str, **values: Any) -> pd.DataFrame:
@@ -58,18 +69,36 @@ def of(table: pd.DataFrame, **labels: Any) -> pd.DataFrame:
     return table
 
 
-def curve(ax: Axes, label: str) -> Any:
-    """Return the points of what is labeled so, shape (n, 2)."""
+def labeled(ax: Axes, label: str) -> Line2D:
+    """Return the line that is labeled so."""
     found = []
     for drawn, name in zip(*ax.get_legend_handles_labels(), strict=True):
         if name == label:
             found.append(drawn if isinstance(drawn, Line2D) else drawn.lines[0])
     (line,) = found
-    return np.array(line.get_xydata(), dtype=float)
+    return line
+
+
+def curve(ax: Axes, label: str) -> Any:
+    """Return the points of what is labeled so, shape (n, 2)."""
+    return np.array(labeled(ax, label).get_xydata(), dtype=float)
+
+
+def is_open(line: Line2D) -> bool:
+    return line.get_markerfacecolor() in ("white", "none")
 
 
 def assert_curve(ax: Axes, label: str, x: Any, y: Any) -> None:
     np.testing.assert_allclose(curve(ax, label), np.column_stack([x, y]), err_msg=label)
+
+
+def assert_band(ax: Axes, label: str, low: Any, high: Any) -> None:
+    """Assert that the band of a line's color has these ends."""
+    color = labeled(ax, label).get_color()
+    bands = [c for c in ax.collections if isinstance(c, PolyCollection)]
+    (band,) = (c for c in bands if same_color(c.get_facecolor()[0, :3], color))
+    corners = pd.DataFrame(band.get_paths()[0].vertices).groupby(0)[1]
+    np.testing.assert_allclose(corners.agg(["min", "max"]), np.column_stack([low, high]))
 
 
 def lines(ax: Axes) -> list[Line2D]:
@@ -89,8 +118,117 @@ def scales(ax: Axes) -> str:
     return f"{ax.get_xscale()}, {ax.get_yscale()}"
 
 
+def names_of(axis: Axis) -> list[str]:
+    return [label.get_text() for label in axis.get_ticklabels()]
+
+
+def segments(ax: Axes) -> list[Any]:
+    """Return the ends of all error bars."""
+    bars = [c for c in ax.collections if isinstance(c, LineCollection)]
+    return [segment for c in bars for segment in c.get_segments()]
+
+
 def dots(ax: Axes) -> list[Any]:
     return [c.get_offsets() for c in ax.collections if isinstance(c, PathCollection)]
+
+
+# ---- several sections
+
+STUDIES = ["mnist-7x7", "mnist-28x28"]
+METHODS = ["lea-mvd:printed", "random"]
+FINE_TUNED = "test error after fine-tuning, %"
+PROBED = "test error of a linear probe, %"
+LAYERS = {0: "pixels", 1: "RBM 1", 2: "RBM 2"}
+# what draws, by which columns panels, lines and points are told apart, and both axes' labels
+DRAWN = [
+    (classification.plot_errors, ("study", "method", "epoch"), "epoch", FINE_TUNED),
+    (
+        classification.plot_probes,
+        ("study", "method", "layer"),
+        "x",
+        "test error of a linear probe, %",
+    ),
+    (explanation.plot_scaling, ("", "kind", "n_var"), "variables", "fall of the error, %"),
+    (architectures.plot_networks, ("", "method", "network"), "x", "wrong test images, %"),
+    (plots.input_std, ("", "method", "layer"), "x", "standard deviation of the inputs"),
+    (minima.plot_escapes, ("sigma0", "method", "n_var"), "variables", "searches that escape, %"),
+]
+VALUES = {
+    "study": STUDIES,
+    "sigma0": [0.01, 0.3],
+    "method": METHODS,
+    "kind": ["measured", "predicted", "one gradient step"],
+    "epoch": [0, 1, 10],
+    "layer": [0, 1, 2],
+    "n_var": [2, 10, 50],
+    "network": ["tangents", "signs", "any other"],
+}
+
+
+@pytest.mark.parametrize(("draw", "by", "x", "y"), DRAWN)
+def test_axes_name_what_is_drawn_and_intervals_reach_from_low_to_high(
+    draw: Any, by: tuple[str, str, str], x: str, y: str
+) -> None:
+    table = made(**{name: VALUES[name] for name in by if name})
+    table = table.assign(inputs="own") if draw is plots.input_std else table
+    unit = 1.0
+    if draw is minima.plot_escapes:
+        unit = 100.0
+        table[["mean", "low", "high"]] /= 2.5
+    shown = plots.numbers(draw(table)).fillna({"panel": ""} if by[0] else {})
+    panel, series, along = by
+    for key, rows in table.groupby([panel, series] if panel else [series]):
+        found = shown[shown["series"] == named(str(key[-1]))]
+        if panel:
+            title = named(key[0]) if panel == "study" else f"σ0 = {key[0]:g}"
+            found = found[found["panel"] == title]
+        words = LAYERS if by[0] or along != "layer" else {k: f"RBM {k}" for k in LAYERS}
+        places = rows[along].map(words) if along == "layer" else rows[along]
+        assert found[x].tolist() == places.tolist()
+        ends = unit * rows[["mean", "low", "high"]]
+        np.testing.assert_allclose(found[[y, "low", "high"]], ends)
+
+
+def test_a_color_of_signed_images_says_on_which_side_of_the_middle_they_are() -> None:
+    levels = np.array([[0, 127.5], [127.5, 255]])[None]
+    for signed, said in ((False, ["white", "gray", "black"]), (True, ["blue", "white", "red"])):
+        figure = plots.gray_images({"name": levels}, signed=signed)
+        (image,) = figure.axes[0].images
+        for value, word in zip((0, 127.5, 255), said, strict=True):
+            red, green, blue, _ = image.cmap(image.norm(value))
+            seen = "gray"
+            if min(red, green, blue) > 0.9:
+                seen = "white"
+            elif max(red, green, blue) < 0.1:
+                seen = "black"
+            elif abs(red - blue) > 0.2:
+                seen = "red" if red > blue else "blue"
+            assert seen == word
+
+
+def test_ticks_of_logarithmic_axes_say_where_they_stand(tmp_path: Path) -> None:
+    figure, ((ax,),) = plots.panels(1, 1, height=3.0)
+    ax.plot([0.02, 0.06], [1, 5_000])
+    plots.log_scale(ax, "xy")
+    picture = plots.save(figure, "ticks", tmp_path)
+    assert picture.width == round(plots.PIXELS * plots.WIDTH)
+    for axis, in_words in ((ax.xaxis, {0.02, 0.03, 0.04, 0.06}), (ax.yaxis, {1, 100, 1_000})):
+        told = set()
+        for minor in (False, True):
+            places = axis.get_ticklocs(minor=minor)
+            words = [label.get_text() for label in axis.get_ticklabels(minor=minor)]
+            for place, word in zip(places, words, strict=True):
+                if word:
+                    assert float(word.replace(",", "")) == pytest.approx(place)
+                    told.add(round(place, 9))
+        assert in_words <= told
+
+
+def test_each_method_and_reading_has_a_look_of_its_own() -> None:
+    own = {name: color for name, color in plots.COLORS.items() if name != "no search"}
+    assert len({*own.values()}) == len(own)
+    assert len({*plots.STYLES.values(), "-."}) == len(plots.STYLES) + 1
+    assert len({*map(tuple, plots.shades(6).tolist())}) == 6
 
 
 # ---- Section 1
@@ -101,6 +239,7 @@ def test_weights_by_rank() -> None:
     (ax,) = esd.plot_weights(table).axes
     for method, rows in table.groupby("method"):
         assert_curve(ax, method, rows["rank"], rows["weight"])
+    assert ax.get_title().endswith(" 5 individuals")
 
 
 def test_differences_are_from_the_exact_probability_in_points_of_a_percent() -> None:
@@ -123,10 +262,13 @@ def test_differences_are_from_the_exact_probability_in_points_of_a_percent() -> 
 
 def test_ellipses_of_one_and_two_standard_deviations_around_the_means() -> None:
     points = esd.population(9, seed=1)
-    models = esd.normal_models(points, [0.0, 2.0])
+    models = esd.normal_models(points, [0.5, 2.25])
     figure = esd.plot_models(points, models)
     for ax, (_, a, x1, x2, s1, s2) in zip(figure.axes, models.itertuples(), strict=False):
         assert ax.get_title() == f"exponent {a:g}"
+        (colored,) = (c for c in ax.collections if isinstance(c, PathCollection))
+        np.testing.assert_allclose(colored.get_array(), fractional_tournament(9, a))
+        assert colored.get_clim() == (0, fractional_tournament(9, 2.25).max())
         np.testing.assert_allclose(dots(ax), [points.to_numpy()])
         one, two, mean, optimum = (np.array(line.get_xydata()) for line in lines(ax))
         np.testing.assert_allclose([mean, optimum], [[[x1, x2]], [[1, 1]]])
@@ -192,6 +334,14 @@ def test_a_generation_in_the_plane() -> None:
     np.testing.assert_allclose(found[0], points[["x1", "x2"]])
     np.testing.assert_allclose(found[1], points.loc[points["in_u"], ["x1", "x2"]])
     assert_curve(plane, "best", points["x1"][:1], points["x2"][:1])
+    (feet,) = (line for line in lines(plane) if line.get_marker() == ".")
+    np.testing.assert_allclose(feet.get_xydata(), points[["f1", "f2"]])
+    for ax in (plane, shift):
+        stems = {tuple(np.ravel(line.get_xydata())) for line in lines(ax)}
+        assert {(*arrow.xyann, *arrow.xy) for arrow in ax.texts} <= stems
+        assert {tuple(arrow.xyann) for arrow in ax.texts} == {
+            tuple(points.loc[0, ["x1", "x2"]]) if ax is plane else (0.0, 0.0)
+        }
     assert_curve(plane, "weighted mean", *vectors.loc[["mean"]].to_numpy().T)
     np.testing.assert_allclose(dots(projections), [points[1:][["rank", "projection"]]])
     assert levels(projections) == [numbers["mu_ani"]]
@@ -209,7 +359,7 @@ def test_a_generation_in_the_plane() -> None:
 def test_signs_stand_in_the_row_of_their_shift_beside_one_half() -> None:
     shifts = [two_directions.PATH, two_directions.V_TOWARD, two_directions.V_AWAY]
     functions = ["sphere", "ellipsoid"]
-    table = made(function=functions, generation=[1, 5], shift=shifts)
+    table = made(function=functions, generation=[1, 5, 9], shift=shifts)
     axes = two_directions.plot_signs(table).axes
     assert axes[0].yaxis_inverted()
     assert [label.get_text() for label in axes[0].get_yticklabels()] == [
@@ -218,7 +368,7 @@ def test_signs_stand_in_the_row_of_their_shift_beside_one_half() -> None:
     for ax, function in zip(axes, functions, strict=True):
         assert ax.get_title() == function
         assert levels(ax, "x") == [50]
-        for generation in (1, 5):
+        for generation in (1, 5, 9):
             rows = of(table, function=function, generation=generation)
             found = curve(ax, f"generation {generation}")
             np.testing.assert_allclose(found[:, 0], rows["mean"])
@@ -275,6 +425,8 @@ def test_ends_stand_in_the_row_of_their_method() -> None:
             expected += [(rows[name].mean() / scale, at) for name, scale in scales.items()]
         points = [line.get_xydata()[0] for line in lines(ax) if line.get_marker() == "o"]
         found = sorted((x, round(y)) for x, y in points)
+        heights = sorted(y for _, y in points)
+        assert min(np.diff(heights)) > 0.2, "no two marks lie on each other"
         np.testing.assert_allclose(found, sorted(expected))
         ticks = [line.get_xydata() for line in lines(ax) if line.get_marker() == "|"]
         at = {round(x, 9): round(y) for x, y in np.concatenate(ticks).tolist()}
@@ -298,7 +450,7 @@ def test_a_cross_stands_where_the_matrix_would_need_the_memory_of_n_squared() ->
     measured = made("generation_seconds", "peak_bytes", method=["cma-es"], n=[100, 1_000])
     for end in ("low", "high"):
         measured[f"generation_{end}"] = measured["generation_seconds"]
-    refused = pd.DataFrame({"method": ["cma-es"], "n": [10_000], "status": ["refused: memory"]})
+    refused = pd.DataFrame({"method": "cma-es", "n": [10_000, 99_000], "status": "refused: memory"})
     table = pd.concat([measured.assign(status="ok"), refused]).assign(threads=1, dtype="float64")
     _, memory = linear_cost.plot_growth(table).axes
     peak = 100 * measured["peak_bytes"].iloc[-1]
@@ -322,6 +474,21 @@ def test_effects_stand_in_the_row_of_their_alternative() -> None:
     points = [line.get_xydata() for line in lines(ax) if line.get_marker() == "o"]
     rows = {x: methods[np.abs(ticks - y).argmin()] for x, y in np.concatenate(points).tolist()}
     assert rows == dict(zip(table["ratio"], table["method"], strict=True))
+    heights = [y for line in lines(ax) for y in line.get_ydata()]
+    for at in ticks:
+        around = [y for y in heights if abs(y - at) < 0.5]
+        assert np.mean(around) == pytest.approx(at), "in the middle of the marks of its row"
+
+
+def test_a_shade_holds_the_rows_of_every_other_item() -> None:
+    methods = {"lea-mvd:reset=off": "R13", "lea-mvd:path=off": "R5", "lea-mvd:descent=off": "R5"}
+    table = made("ratio", problem=["RBM 1"], method=[*methods])
+    table = table.assign(item=table["method"].map(methods), different=True, same=False)
+    (ax,) = readings.plot_effects(table).axes
+    (shade,) = ax.patches
+    low, high = np.array(shade.get_bbox())[:, 1]
+    first, *others = ax.get_yticks()
+    assert first < low < min(others) < max(others) < high
 
 
 def test_work_is_counted_by_the_column_that_an_axis_names() -> None:
@@ -345,13 +512,22 @@ def test_starts_have_their_errors_above_and_their_ratios_below() -> None:
     table = pd.concat([table, cd]).drop(columns=["mean", "low", "high"])
     for name in measures:
         table[f"{name} low"] = table[name] - 0.1
-        table[f"{name} high"] = table[name] + 0.1
+        table[f"{name} high"] = table[name] + 0.3
     axes = error_measures.plot_starts(table).axes
+    said = [(ax.get_title(), ax.get_xlabel(), ax.get_ylabel()) for ax in axes]
+    below = "mini-batches of the start"
+    assert said == [
+        ("RBM 2", "", "error / CD's"),
+        ("RBM 3", "", ""),
+        ("", below, "error / constant image's"),
+        ("", below, ""),
+    ]
     for ax, (name, layer) in zip(axes, product(measures, (2, 3)), strict=True):
         rows = of(table, layer=layer).set_index("method")
         for method in ("no search", "lea-mvd"):
             own = rows.loc[method]
             assert_curve(ax, named(method), own["batches"], own[name])
+            assert_band(ax, named(method), own[f"{name} low"], own[f"{name} high"])
         assert levels(ax) == [rows.loc["cd", name]] + [1] * (name == "ratio")
 
 
@@ -381,6 +557,10 @@ def test_step_sizes_are_geometric_means_over_runs() -> None:
         logs = np.log(rows["step_size"]).groupby(rows["sigma"]).mean()
         assert_curve(ax, f"RBM {layer}", [0.01, 0.1], np.exp(logs))
     assert levels(ax, "x") == [Training.sigma0]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("step size of the pairs", "σ*")
+    (equal,) = (line for line in ax.lines if line.get_label() == "both equal")
+    for x, y in (equal.get_xy1(), equal.get_xy2()):
+        assert x == y
     assert scales(ax) == "log, log"
 
 
@@ -420,7 +600,7 @@ def test_falls_of_ever_larger_layers() -> None:
 
 def test_networks_stand_in_their_column_and_the_start_as_a_line() -> None:
     networks = ["tangents", "signs"]
-    methods = ["lea-mvd", "random"]
+    methods = ["lea-mvd", "random", "random:sigma0=0.1"]
     table = made(network=networks, method=["start", *methods])
     (ax,) = architectures.plot_networks(table).axes
     assert [label.get_text() for label in ax.get_xticklabels()] == networks
@@ -428,9 +608,11 @@ def test_networks_stand_in_their_column_and_the_start_as_a_line() -> None:
         rows = of(table, method=method)
         found = curve(ax, named(method))
         np.testing.assert_allclose(found[:, 1], rows["mean"])
-        np.testing.assert_allclose(found[:, 0], [0, 1], atol=0.3)
+        np.testing.assert_allclose(found[:, 0], [0, 1], atol=0.2)
+        assert is_open(labeled(ax, named(method))) == (":" in method)
     (start,) = (c for c in ax.collections if c.get_label() == "start")
     heights = [segment[0, 1] for segment in start.get_segments()]
+    assert [segment[:, 0].mean() for segment in start.get_segments()] == pytest.approx([0, 1])
     assert heights == of(table, method="start")["mean"].tolist()
     assert scales(ax) == "linear, log"
 
@@ -448,6 +630,7 @@ def test_longer_searches_are_geometric_means_at_their_marks() -> None:
             rows = of(table, problem=problem, method=method)
             logs = np.log(rows["best"]).groupby(rows["mark"]).mean()
             assert_curve(ax, named(method), [1, 10], np.exp(logs))
+        assert scales(ax) == "log, log"
 
 
 def test_ratios_to_separable_cma_es_are_geometric_means_functions_without_many_minima_first() -> (
@@ -459,6 +642,7 @@ def test_ratios_to_separable_cma_es_are_geometric_means_functions_without_many_m
     table = made("ratio", problem=problems, method=methods, mark=marks, seed=[0, 1])
     axes = longer_searches.plot_used(table).axes
     assert [ax.get_title() for ax in axes[:2]] == ["sphere\nn = 10", "rastrigin\nn = 10"]
+    assert axes[0].get_xticks().tolist() == marks
     for ax, problem in zip(axes, problems[::-1], strict=False):
         assert levels(ax) == [1]
         for method in longer_searches.DRAWN:
@@ -523,8 +707,21 @@ def test_ends_of_a_cell_stand_in_its_column() -> None:
         for method in methods:
             rows = of(table, layer=layer, method=method)
             assert_columns(ax, named(method), rows, "ratio")
+            assert is_open(labeled(ax, named(method))) == (":" in method)
         assert levels(ax) == [1]
     assert named_columns(axes[-1]) == ["5*", "600", "600"]
+    assert levels(axes[-1], "x") == [1.5, 2.5], "between protocols"
+    assert {text.get_text(): text.xy[0] for text in axes[-1].texts} == {
+        "N(0, 0.1)\nrate 0.1": 0.5,
+        "guide": 2,
+    }
+
+
+def test_protocols_are_named_by_their_weights_and_rate() -> None:
+    for protocol in settings_map.CROSSED:
+        scale, _, rate = protocol.partition("/")
+        star = "*" if float(rate) == settings_map.NOBODYS else ""
+        assert settings_map.protocol_words(protocol) == f"N(0, {scale})\nrate {rate}{star}"
 
 
 def test_networks_of_a_cell_stand_in_its_column_and_random_ones_are_levels() -> None:
@@ -539,6 +736,8 @@ def test_networks_of_a_cell_stand_in_its_column_and_random_ones_are_levels() -> 
     for method in ("start", "lea-mvd"):
         rows = of(searched, method=method).eval("percent = 100 * test_error")
         assert_columns(ax, named(method), rows, "percent")
+    marks = {label: labeled(ax, label).get_marker() for label in ("LEA-MVD", "random as LEA-MVD")}
+    assert marks == {"LEA-MVD": "o", "random as LEA-MVD": "s"}
     assert_columns(ax, "random as LEA-MVD", as_large.eval("percent = 100 * test_error"), "percent")
     cd = np.exp(np.log(100 * trained["test_error"]).groupby(trained["protocol"]).mean())
     heights = cd[["0.1/0.1", "0.1/0.1", "guide"]].tolist()

@@ -226,11 +226,23 @@ def test_paths_begin_and_end_with_the_markers_that_the_caption_says() -> None:
     ends = path.tail(1).melt(
         ["iteration"], ["mean_field_ratio", "sampled_ratio"], "measure", "mean"
     )
-    ends = ends.assign(low=ends["mean"] - 1, high=ends["mean"] + 1)
+    ends = ends.assign(low=ends["mean"] - [1, 2], high=ends["mean"] + [3, 5])
     figure = error_measures.plot_paths(path.assign(**cell), ends.assign(**cell))
     plt.close(figure)
     assert_sound(figure)
     assert_methods_have_their_colors(figure)
+    (ax,) = figure.axes
+    bars = [c.get_segments() for c in ax.collections]
+    np.testing.assert_allclose(bars, [[[(3, 9), (7, 9)]], [[(4, 7), (4, 14)]]])
+    assert (ax.get_xlabel(), figure.get_supylabel().partition(":")[0]) == (
+        "mean-field ratio",
+        "sampled ratio",
+    )
+    levels = [line for line in ax.lines if line.get_transform() is not ax.transData]
+    assert [({*line.get_xdata()}, {*line.get_ydata()}) for line in levels] == [
+        ({0, 1}, {1}),
+        ({1}, {0, 1}),
+    ]
     said = faces_said("06_what_the_error_measures", "measures-paths")
     assert said.keys() == {"the start", "last iteration"}
     assert faces_drawn(figure.axes[0]) == {

@@ -89,6 +89,10 @@ def test_levels_of_tournaments_stand_beside_the_curves_of_large_populations() ->
     figure = esd.plot_pressure(esd.pressure(esd.weights([12, 3_000], [0.0, 1.0, 3.0])))
     known = {BINARY: (1 / 3, 3 / 4), FOUR: (1 / 5, 7 / 16), DOUBLE: (1 / 5, 7 / 16)}
     curve = "$\\lambda$ = 3000"
+    assert [ax.get_ylabel() for ax in figure.axes] == [
+        "expected rank / $\\lambda$",
+        "effective size / $\\lambda$",
+    ]
     for at, ax in enumerate(figure.axes):
         lines = {line.get_label(): np.asarray(line.get_ydata()) for line in ax.lines}
         for name, heights in known.items():

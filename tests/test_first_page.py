@@ -2,6 +2,8 @@
 what is recorded.
 """
 
+import copy
+import functools
 import json
 import re
 import runpy
@@ -16,26 +18,32 @@ from bs4 import BeautifulSoup, NavigableString, Tag
 from py_mini_racer import MiniRacer
 
 from figures import assert_sound, same_figure, text_of
-from leamvd_paper.studies import error_measures, plots
+from leamvd_paper.studies import error_measures, plots, settings_map
 from leamvd_paper.studies.layers import last
 from leamvd_paper.studies.results import read_recorded
 
 BOOK = Path(__file__).parents[1] / "book"
+SCRIPT = (BOOK / "static" / "first_page.js").read_text(encoding="utf-8")
 TEXT = (BOOK / "static" / "first_page.json").read_text(encoding="utf-8")
 DATA = json.loads(TEXT)
 MADE = runpy.run_path(str(BOOK / "first_page.py"))
 CHOICES = MADE["LABELS"] | {"printed": "LEA-MVD as printed"}  # a choice stands alone
 
 
+@functools.cache
+def computed() -> Any:
+    """Return the data as the script makes it of what is recorded now."""
+    return json.loads(MADE["data"]().to_json())
+
+
 def test_data_and_figure_are_what_the_script_makes(file_regression: Any) -> None:
-    found = MADE["data"]()
-    for size, own in json.loads(found.to_json()).items():
+    for size, own in copy.deepcopy(computed()).items():
         side, accepted = MADE["SIZES"][size], DATA[size]
         drawn = [MADE["rows_of"](one.pop("digits"), side) for one in (own, accepted.copy())]
         # of another library's version the file may be another one
         np.testing.assert_array_equal(*drawn)
         assert own == {name: value for name, value in accepted.items() if name != "digits"}
-    figure = MADE["figure"](MADE["data"]())
+    figure = MADE["figure"](pd.Series(computed()))
     assert_sound(figure)
     assert_accepted(figure, "first_page", file_regression)
     assert len(TEXT) < 40_000, "it stands in the page itself"
@@ -65,14 +73,30 @@ def test_errors_are_geometric_means_over_pairs_of_runs(
     over_cd = (start["mean_field"] / trained["mean_field"]).dropna()
     for over, pairs in (("CD", over_cd), ("constant", start["mean_field_ratio"])):
         assert len(pairs) == n_seeds
-        assert DATA[size]["start"][over][4] == pytest.approx(
+        assert computed()[size]["start"][over][4] == pytest.approx(
             np.prod(pairs) ** (1 / n_seeds), rel=5e-3
         )
+
+
+def test_a_line_is_of_the_searches_of_its_method() -> None:
+    runs = error_measures.tables().runs.query(MADE["WHICH"])
+    runs = runs.query("layer == 3 and features == 'own'").sort_values("iteration")
+    for name, method in (("lea-mvd", "lea-mvd"), ("printed", "lea-mvd:printed")):
+        line = computed()["small"][name]
+        for k, ratio in zip(line["batches"], line["constant"], strict=True):
+            searches = runs[(runs["method"] == method) & (runs["batches"] == k)]
+            ends = searches.groupby("seed")["mean_field_ratio"].last()
+            assert ratio == pytest.approx(np.prod(ends) ** (1 / len(ends)), rel=1e-3)
 
 
 def test_the_map_is_what_the_recorded_runs_answer(file_regression: Any) -> None:
     figure = MADE["answers"](MADE["parts"]())
     assert_sound(figure)
+    (ax,) = figure.axes
+    claims = [label.get_text().partition(",")[0] for label in ax.get_yticklabels()]
+    assert [*dict.fromkeys(claims)] == [*(f"C{n}" for n in range(3, 11)), "C15"]
+    untold = settings_map.untold(settings_map.recorded().runs)
+    assert len(ax.patches) == sum(protocol in untold for protocol, _ in settings_map.CELLS)
     assert_accepted(figure, "map", file_regression)
 
 
@@ -86,9 +110,13 @@ def test_digits_are_those_of_the_recorded_pictures_in_16_levels() -> None:
     pictures = read_recorded("few_updates_28x28", "pictures").query(
         "kind == 'digit' and layers == 3"
     )
-    rows = MADE["rows_of"](DATA["large"]["digits"], 28)
-    assert len(rows) == 2 + len(DATA["large"]["start"]["batches"])
-    for row, batches in zip(rows[2:], DATA["large"]["start"]["batches"], strict=True):
+    rows = MADE["rows_of"](computed()["large"]["digits"], 28)
+    cd = read_recorded("mnist_28x28", "pictures").query("kind == 'digit' and method == 'cd'")
+    for row, layers in zip(rows[:2], (0, 3), strict=True):
+        first = cd[(cd["layers"] == layers) & (cd["seed"] == 0)]["gray"].head(28**2)
+        assert np.abs(row[:, :28] - first.to_numpy().reshape(28, 28)).max() <= MADE["STEP"] / 2
+    assert len(rows) == 2 + len(computed()["large"]["start"]["batches"])
+    for row, batches in zip(rows[2:], computed()["large"]["start"]["batches"], strict=True):
         gray = pictures.loc[pictures["batches"] == batches, "gray"].to_numpy().reshape(10, 28, 28)
         for i, digit in enumerate(gray):
             shown = row[:, 29 * i : 29 * i + 28].astype(int)
@@ -115,6 +143,7 @@ def test_lines_of_the_static_figure_are_the_errors_that_their_axes_name() -> Non
             guides = [line.get_ydata()[0] for line in ax.lines if line not in curves]
             assert sorted(guides) == sorted(levels.values())
             assert over == "constant" or ax.get_title() == f"{side}×{side} pixels"
+            assert ax.get_xscale() == ax.get_yscale() == "log"
 
 
 def test_digits_of_the_static_figure_stand_at_their_names() -> None:
@@ -132,6 +161,10 @@ def test_digits_of_the_static_figure_stand_at_their_names() -> None:
         expected = {"original": 0, "CD": 1}
         expected |= {f"{k}, no search": 2 + i for i, k in enumerate(batches)}
         (shown,) = ax.images
+        assert shown.get_cmap()(shown.norm(255))[:3] == (0, 0, 0), "black on white"
+        assert ax.yaxis_inverted(), "the first row is above"
+        assert shown.get_extent()[2:] == [5, 0]
+        assert ax.get_yticks().tolist() == [0.5, 1.5, 2.5, 3.5, 4.5]
         parts = np.split(np.asarray(shown.get_array()), len(names))
         assert [part.max() / MADE["STEP"] for part in parts] == [expected[name] for name in names]
     plots.plt.close(figure)
@@ -193,7 +226,7 @@ def page() -> Iterator[MiniRacer]:
             " root_.querySelector(`[name=${name}]`))"
         )
         engine.eval("const controls_ = root_.elements = { batches, method }")
-        engine.eval(f"{{ {(BOOK / 'static' / 'first_page.js').read_text(encoding='utf-8')} }}")
+        engine.eval(f"{{ {SCRIPT} }}")
         engine.eval(SHOWN)
         engine.eval("for (const picture of Image.every) picture.load()")
         engine.eval("const opening_ = drawn()")
@@ -250,17 +283,39 @@ def test_the_page_says_and_gives_back_what_is_chosen(
 def test_a_click_takes_the_nearest_number_of_mini_batches_and_the_address_keeps_it(
     page: MiniRacer,
 ) -> None:
+    page.eval(
+        "root_.querySelector('svg').getBoundingClientRect = function () {"
+        " return { left: 30, top: 0, width: this.size[0], height: this.size[1] }; }"
+    )
     chart = BeautifulSoup(json.loads(page.eval('shown("start", 60)'))["chart"], "html.parser")
     for size in MADE["SIZES"]:
         marks = chart.select_one(f"g.{size} g.start").select("path.mark")
         for k, mark in zip(DATA[size]["start"]["batches"], marks, strict=True):
             x = float(re.findall(r"[\d.]+", mark["transform"])[0])
-            for near in (x - 4, x + 4):
+            for near in (30 + x - 4, 30 + x + 4):
                 page.eval(f"root_.querySelector('svg').onclick({{ clientX: {near} }})")
                 position = page.eval("controls_.batches.valueAsNumber")
                 assert np.exp(position) == pytest.approx(k, rel=1e-3)
                 assert page.eval("history.address") == f"#k={k}&method=start"
                 assert json.loads(page.eval("drawn()"))["words"].startswith(f"{k} mini-batch")
+
+
+def test_an_arrow_key_takes_the_next_number_of_mini_batches(page: MiniRacer) -> None:
+    page.eval('shown("start", 1)')
+    batches = DATA["small"]["start"]["batches"]
+    turns = {"ArrowUp": 1, "ArrowRight": 2, "ArrowDown": 1, "ArrowLeft": 0}
+    for key, at in {"ArrowLeft": 0, **turns}.items():
+        page.eval(f"controls_.batches.onkeydown({{ key: '{key}', preventDefault() {{}} }})")
+        assert np.exp(page.eval("controls_.batches.valueAsNumber")) == pytest.approx(batches[at])
+
+
+def test_the_address_leads_back_to_what_was_chosen(page: MiniRacer) -> None:
+    page.eval('shown("start", 60)')
+    page.eval("location.hash = '#k=10&method=printed'")
+    page.eval(f"{{ {SCRIPT} }}")
+    page.eval("for (const picture of Image.every) picture.load(); location.hash = ''")
+    assert page.eval("controls_.method.value") == "printed"
+    assert json.loads(page.eval("drawn()"))["words"].startswith("10 mini-batches. ")
 
 
 @pytest.mark.parametrize("width", [400, 500])  # one below the other, and side by side
@@ -278,6 +333,7 @@ def test_the_charts_of_the_page_show_the_errors_at_their_axes(
     sizes = chart.find_all("g", recursive=False)
     downs = [float(re.findall(r",([\d.]+)\)", part["transform"])[0]) for part in sizes]
     assert (downs[1] > 300) == (width < 420)
+    assert len(chart.select("text.tick")) == (16 if width < 420 else 8), "once where there is room"
     ends = []
     for size, part in zip(MADE["SIZES"], sizes, strict=True):
         own, rule = DATA[size], part.select_one("path.rule")
@@ -342,8 +398,8 @@ def test_the_charts_of_the_page_show_the_errors_at_their_axes(
                 assert gaps.min() < 25, "a curve has its name beside a mark"
                 if name == "start":
                     ends.append((x[0], x[-1]))
-        place = float(re.findall(r"M([\d.]+)", rule["d"])[0])
-        assert np.exp(np.polyval(across, place)) == pytest.approx(k)
+        places = [float(place) for place in re.findall(r"M([\d.]+)", rule["d"])]
+        assert np.exp(np.polyval(across, places)) == pytest.approx([k, k]), "in both panels"
     start, length = map(float, re.findall(r"([\d.]+)px", shown["style"]))
     css = (BOOK / "static" / "first_page.css").read_text(encoding="utf-8")
     (thumb,) = {float(size) for size in re.findall(r"thumb \{\s+width: (\d+)px", css)}

@@ -202,6 +202,18 @@ def test_what_is_proportional_to_n_rises_at_45_degrees() -> None:
     plt.close("all")
 
 
+def test_bars_of_time_reach_to_its_quartiles_and_memory_has_none() -> None:
+    table = costs(1.0)
+    figure = linear_cost.plot_growth(table)
+    plt.close(figure)
+    time, memory = figure.axes
+    assert [ax.get_ylabel() for ax in (time, memory)] == ["time, seconds", "memory, bytes"]
+    assert not memory.collections
+    (bars,) = time.collections
+    ends = [segment[:, 1] for segment in bars.get_segments()]
+    np.testing.assert_allclose(ends, table[["generation_low", "generation_high"]])
+
+
 def test_markers_of_figures_look_as_captions_say() -> None:
     both = pd.concat([costs(1.0), costs(1.0, factor=3).assign(dtype="float32")])
     said = faces_said("05_linear_cost", "costs-growth")

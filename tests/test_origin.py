@@ -26,6 +26,7 @@ from leamvd_paper.studies.benchmarks import Function, Moved
 from leamvd_paper.studies.layers import Images
 from leamvd_paper.studies.origin import NOISES, OFF, PRINTED, SPREADS, Varied
 from leamvd_paper.studies.results import read_recorded
+from leamvd_paper.studies.words import named
 
 N, SEED, SIZE = 2_000, 3, 0.7
 
@@ -231,6 +232,13 @@ def test_places_are_decades_apart_beyond_the_smallest_and_intervals_are_quartile
     assert_sound(figure)
     rows = table.query("function == 'sphere' and n_var == 100 and scale == 1")
     for ax, method in zip(figure.axes, (origin.DEFAULT, origin.SMALL), strict=True):
+        ticks = zip(ax.get_xticks(), ax.get_xticklabels(), strict=True)
+        assert [float(label.get_text()) for at, label in ticks if at in origin.PLACES] == [
+            *origin.PLACES
+        ]
+        separable = rows[rows["method"].str.startswith(origin.BASELINE)]
+        (level,) = (line for line in ax.lines if line.get_label() == named(origin.BASELINE))
+        assert {*level.get_ydata()} == {separable.groupby("noise")["best"].median().iloc[0]}
         at = ax.transData.transform([(c, 1.0) for c in origin.PLACES])[:, 0]
         assert np.diff(at)[1:] == pytest.approx(np.full(3, np.diff(at)[1])), "0.1, 1, 10 and 100"
         assert 0 < at[1] - at[0] < at[2] - at[1], "zero is near"

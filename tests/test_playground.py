@@ -20,6 +20,7 @@ from py_mini_racer import MiniRacer
 from scipy import stats
 
 import leamvd
+from figures import assert_sound
 from leamvd.optimizers import random_streams, sampling
 from leamvd_paper.data.functions import FUNCTIONS
 
@@ -452,6 +453,8 @@ def test_the_static_figure_shows_the_states_of_its_search() -> None:
         "step sizes": [[getattr(one, beta) for one in states] for beta in ("beta1", "beta2")],
         r"$\|\sigma\| / \sqrt{n}$": [[np.sqrt(np.mean(one.std**2)) for one in states]],
     }
+    assert (plane.get_xlabel(), plane.get_ylabel()) == ("$x_1$", "$x_2$")
+    assert_sound(figure)
     assert [chart.get_title() for chart in charts] == [*curves]
     for chart, lines in zip(charts, curves.values(), strict=True):
         assert chart.get_yscale() == ("linear" if len(lines) == 2 else "log")
@@ -481,13 +484,17 @@ function drawn() {
     curves: shapes(name, "path.curve").map(known), marks: shapes(name, ".reset").map(known),
   }]));
   const arrows = shapes("plot", "g.arrow").map((arrow) => [arrow.attributes.class.split(" ")[1],
-    { ...known(arrow), label: arrow.querySelector("text").attributes.transform }]);
+    { ...known(arrow), stem: arrow.querySelector("path").attributes.d,
+      word: arrow.querySelectorAll("text").map((node) => node.textContent).join(),
+      label: arrow.querySelector("text").attributes.transform }]);
   const values = Object.fromEntries(root_.querySelectorAll("[data-value]").map((node) =>
     [node.attributes["data-value"], node.textContent]));
   const status = root_.querySelector("p").textContent;
   const axes = shapes("plot", "g").filter((node) => node.attributes["font-family"]).slice(0, 2);
   const plane = { axes: axes.map(ticks), ellipse: known(shapes("plot", ".sigma")[0]),
-    points: shapes("plot", ".point").map(known), best: shapes("plot", ".best").map(known),
+    names: shapes("plot", "text.name").map((node) => node.textContent),
+    inU: shapes("plot", ".in-u").map(known), points: shapes("plot", ".point").map(known),
+    best: shapes("plot", ".best").map(known),
     mean: shapes("plot", ".mean").map(known), size: shapes("plot", "svg.area")[0].width,
     contours: shapes("plot", "g.contours").map(known),
     rings: shapes("plot", "g.contours")[0].querySelectorAll("path").map(known) };
@@ -581,6 +588,7 @@ def assert_shown(states: list[dict[str, Any]], shown: dict[str, Any]) -> None:
     assert status
     error = float(status[1].replace("\N{MINUS SIGN}", "-"))
     assert error == pytest.approx(now["fitness"][0], rel=6e-3), "of the best"
+    lengths = {}
     for name, vector in {"path": P, "descent": C, "shift": v}.items():
         if vector.any():
             (turned,) = re.findall(r"rotate\((\S+)\)", shown["arrows"][name]["transform"])
@@ -591,6 +599,15 @@ def assert_shown(states: list[dict[str, Any]], shown: dict[str, Any]) -> None:
             np.testing.assert_allclose(
                 direction, vector / np.linalg.norm(vector), atol=1e-6, err_msg=name
             )
+            arrow = shown["arrows"][name]
+            assert arrow["word"] == {"path": "P", "descent": "C", "shift": "v"}[name]
+            lengths[name] = float(arrow["stem"].removeprefix("M0,0H"))
+    unit = lengths.get("path", lengths.get("descent"))
+    for name, length in lengths.items():
+        assert length == pytest.approx((1.5 if name == "shift" else 1) * unit)
+    if unit is not None and unit != 44:  # pixels at least, else as long as σ
+        across = axis(shown["plane"]["axes"][0], 0)
+        assert across(unit) - across(0) == pytest.approx(np.linalg.norm(now["std"]), rel=1e-3)
     curves = {
         "errors": [[state["fitness"][0] for state in states]],
         "betas": [[state[name] for state in states] for name in ("beta1", "beta2")],
@@ -603,6 +620,7 @@ def assert_shown(states: list[dict[str, Any]], shown: dict[str, Any]) -> None:
         for line, curve in zip(lines, chart["curves"], strict=True):
             points = [point.split(",") for point in re.findall(r"[ML]([^MLZ]+)", curve["d"])]
             across, up = np.array(points, dtype=float).T
+            assert 0 <= across.min() <= across.max() <= WIDTH
             np.testing.assert_allclose(x(across), np.arange(1, len(states) + 1), atol=0.02)
             np.testing.assert_allclose(
                 y(up, log=name != "betas"), line, rtol=0.02, atol=0.01 * (name == "betas")
@@ -614,6 +632,7 @@ def assert_shown(states: list[dict[str, Any]], shown: dict[str, Any]) -> None:
         )
 
 
+WIDTH = 400  # pixels, of the stub's pictures
 TITLES = {"errors": "error of the best", "betas": "β₁ (solid), β₂ (dashed)", "widths": "‖σ‖ / √n"}
 
 
@@ -639,6 +658,12 @@ def assert_plane(now: dict[str, Any], plane: dict[str, Any], view: str) -> None:
         assert y(plane["size"]) <= reach[:, 1].min() <= reach[:, 1].max() <= y(0)
     # the best lies on top
     np.testing.assert_allclose(places(plane["points"]), population[::-1], **near)
+    drawn_for_u = [population[k] for k in range(len(population)) if k in now["descent_rows"]]
+    np.testing.assert_allclose(places(plane["inU"]), drawn_for_u[::-1], **near)
+    assert plane["names"] == ["x₁", "x₂"]
+    if view == "whole":
+        sides = [x(0), x(plane["size"]), y(plane["size"]), y(0)]
+        np.testing.assert_allclose(sides, [-4, 4, -4, 4], **near)
     ranks = np.arange(len(population))[::-1]
     fills = [to_rgba(mark["fill"]) for mark in plane["points"]]
     shades = plt.colormaps["viridis"](ranks / ranks[0])
@@ -782,12 +807,15 @@ def test_a_search_is_played_to_its_last_generation(reader: MiniRacer, act: str) 
     before = reader.eval("history.address")
     reader.eval(act)
     assert reader.eval("[controls_.play.textContent, timer_.wait].join()") == "Pause,125"
+    spoken = "root_.querySelector('p').getAttribute('aria-live')"
+    assert reader.eval(spoken) == "off", "not of each generation"
     reader.eval("timer_.act()")
     assert reader.eval("controls_.generation.value") == "118"
     assert reader.eval("history.address") == before, "of where it stands still"
     reader.eval(act)
     assert reader.eval("[controls_.play.textContent, timer_ === null].join()") == "Play,true"
     assert "generation=118&" in reader.eval("history.address")
+    assert reader.eval(spoken) == "polite"
     reader.eval(act)
     reader.eval("timer_.act(), timer_.act()")
     assert reader.eval("[controls_.play.textContent, timer_ === null].join()") == "Play,true"

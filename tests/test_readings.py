@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.collections import LineCollection
 from matplotlib.colors import same_color
 
 import leamvd
@@ -194,6 +195,11 @@ def test_markers_of_effects_say_what_is_significant_and_what_is_the_same() -> No
     assert {*filled.values()} == {True, False}
     crosses = [line.get_xdata().tolist() for line in ax.lines if line.get_marker() == "x"]
     assert [1.0] in crosses
+    (one,) = (line for line in ax.lines if line.get_transform() is not ax.transData)
+    assert {*one.get_xdata()} == {1}
+    bars = [c for c in ax.collections if isinstance(c, LineCollection)]
+    ends = [segment[:, 0] for c in bars for segment in c.get_segments()]
+    np.testing.assert_allclose(ends, apart[["low", "high"]])
     looks = {line.get_label(): line for line in ax.lines}
     for name, face in (("significant", True), ("not significant", False)):
         line = looks[name]

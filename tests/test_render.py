@@ -10,14 +10,19 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import nbformat
+import numpy as np
 import pandas as pd
 import pytest
 import yaml
 from bs4 import BeautifulSoup
+from docutils import nodes
+from docutils.core import publish_doctree
+from PIL import Image
 
 from leamvd_paper.book import render, sections
 
 ROOT = Path(__file__).parents[1]
+EXTENSION = runpy.run_path(str(ROOT / "book" / "sphinx_extension.py"))
 PIXEL = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
 )
@@ -133,11 +138,17 @@ def test_columns_of_numbers_are_aligned_with_their_names_and_no_others() -> None
         "met": ["1", "yes"],
     }
     html = pd.DataFrame(columns).to_html(index=False)
-    aligned = runpy.run_path(str(ROOT / "book" / "sphinx_extension.py"))["aligned"](html)
-    page = BeautifulSoup(aligned, "html.parser")
+    page = BeautifulSoup(EXTENSION["aligned"](html), "html.parser")
     for row in page("tr"):
         numbers = ["number" in cell.get("class", []) for cell in row(["th", "td"])]
         assert numbers == [False, True, True, True, False]
+    by_name = pd.DataFrame({"met": ["yes", "no"], "runs": [1, 2]}, index=["CD", "LEA-MVD"])
+    page = BeautifulSoup(EXTENSION["aligned"](by_name.to_html()), "html.parser")
+    above, *below = [
+        [(cell.name, *cell.get("class", [])) for cell in row(True)] for row in page("tr")
+    ]
+    assert above == [("td",), ("th",), ("th", "number")], "the corner names nothing"
+    assert below == 2 * [[("th",), ("td",), ("td", "number")]]
 
 
 def test_a_page_leads_to_its_notebook(pages: dict[Path, BeautifulSoup]) -> None:
@@ -258,6 +269,68 @@ def test_a_page_of_a_run_says_what_it_was_and_sets_the_recorded_ones_words_apart
     assert links == ["figures/03_mnist_7x7/mnist-7x7-ends.csv"], "its own numbers, not the recorded"
 
 
+def test_a_caption_has_the_link_to_its_numbers_and_the_fold_begins_below_its_heading(
+    tmp_path: Path,
+) -> None:
+    (section,) = sections.load(["esd"])
+    for folder in ("notebooks", "figures/recorded"):
+        (tmp_path / folder).mkdir(parents=True)
+    shutil.copy(section.path, tmp_path / "notebooks")
+    for name in ("one", "two"):
+        (tmp_path / "figures" / "recorded" / f"{name}.csv").write_text("x\n1\n")
+    code = [
+        nbformat.v4.new_code_cell(f'plots.save(f, "{name}", output)') for name in ("one", "two")
+    ]
+    texts = ["# Title\n\nText.", "*Caption.*\n\nMore.", "## All numbers", "Last."]
+    title, caption, heading, last = map(nbformat.v4.new_markdown_cell, texts)
+    notebook = nbformat.v4.new_notebook(cells=[title, code[0], caption, code[1], heading, last])
+    notebook.metadata["leamvd"] = {"section": "esd", "title": "Title"}
+    source = [nbformat.writes(notebook)]
+    pages = runpy.run_path(str(ROOT / "book" / "notebook_pages.py"))
+    stem = section.path.stem
+    pages["_extended"](SimpleNamespace(srcdir=tmp_path), f"notebooks/{stem}", source)
+    link = "[Data of this figure](../figures/recorded/{}.csv)"
+    first, _, captioned, _, added, *rest = (
+        "".join(one["source"]) for one in json.loads(source[0])["cells"]
+    )
+    assert first.startswith("# Title\n\n<p>")
+    assert first.endswith("\nText.")
+    assert (
+        f"leamvd reproduce esd</code> runs it at a small scale, in about {sections.QUICK['esd']}."
+        in first
+    )
+    assert f'href="../_sources/notebooks/{stem}.ipynb"' in first
+    assert captioned == f"*Caption.* {link.format('one')}\n\nMore."
+    assert added == link.format("two")
+    assert [rest[0], *rest[2:]] == ["## All numbers", "Last.", "</details>"]
+    assert rest[1].startswith("<details>")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"dataset": "digits", "n_images": None}, ["scikit-learn's digits", "1,437 for training"]),
+        ({"dataset": "mnist", "n_images": 2_000}, ["MNIST", "2,000 for training"]),
+        ({"dataset": "gone", "size": "7x7"}, ["`gone`", "7×7 pixels"]),
+        ({"dataset": None}, None),
+    ],
+)
+def test_images_of_a_run_are_those_that_it_was_given(given: dict[str, Any], said: Any) -> None:
+    pages = runpy.run_path(str(ROOT / "book" / "notebook_pages.py"))
+    words = [*pages["_images"](given)]
+    assert words == ([f"Images: {', '.join(said)}."] if said else [])
+
+
+def test_the_box_of_a_run_lists_what_differs_from_its_profile_and_nothing_else() -> None:
+    pages = runpy.run_path(str(ROOT / "book" / "notebook_pages.py"))
+    for given, words in (
+        ({"profile": "paper", "exponent": 3.0}, "*paper*, with `exponent=3.0`."),
+        ({"profile": "quick"}, "*quick*, as it is."),
+    ):
+        box = pages["_box"]({"section": "mnist-7x7", "parameters": given, "command": "leamvd ..."})
+        assert words in box
+
+
 @pytest.mark.parametrize(
     ("caption", "gray"),
     [
@@ -273,13 +346,68 @@ def test_the_first_sentence_of_a_caption_is_found(caption: str, gray: str) -> No
 
 
 def test_the_page_of_rules_leads_to_the_repository_where_it_has_an_address() -> None:
-    made = runpy.run_path(str(ROOT / "book" / "sphinx_extension.py"))
     links = ["[why](rules/after_the_runs.md#what-to-use)"]
     there = "https://example.org/leamvd"
     options = {"repository_url": there, "repository_branch": "main"}
     app = SimpleNamespace(config=SimpleNamespace(html_theme_options=options))
-    made["_lead_to_dated_rules"](app, "book/rules", links)
+    EXTENSION["_lead_to_dated_rules"](app, "book/rules", links)
     assert links == [f"[why]({there}/blob/main/book/rules/after_the_runs.md#what-to-use)"]
+
+
+# ---- Sphinx's events
+
+
+def test_only_the_interval_of_a_sentence_is_kept_on_one_line() -> None:
+    document = publish_doctree("It is 0.94 (0.92 to 0.96) of it.\n\n``code (1 to 2)``")
+    EXTENSION["_unbroken"](None, document, "page")
+    kept = [one.astext() for one in document.findall(nodes.inline)]
+    assert kept == ["(0.92 to 0.96)"]
+    assert document.astext() == "It is 0.94 (0.92 to 0.96) of it.\n\ncode (1 to 2)"
+
+
+def test_a_page_is_described_by_its_first_paragraph() -> None:
+    document = publish_doctree("Title\n=====\n\nFirst & all.\n\nSecond.")
+    context = {"metatags": ""}
+    EXTENSION["_described"](None, "page", "page.html", context, document)
+    assert context["metatags"] == '<meta name="description" content="First &amp; all." />'
+
+
+def test_an_equation_has_its_label_as_an_id() -> None:
+    equation = nodes.math_block("x", "x", label="eq-error")
+    document = publish_doctree("Text.")
+    document += equation
+    EXTENSION["_linked"](None, document)
+    assert equation["ids"] == ["eq-error"]
+
+
+@pytest.mark.parametrize("address", ["", "https://example.org/leamvd"])
+def test_buttons_lead_to_a_repository_that_has_an_address(address: str) -> None:
+    options = {"repository_url": address, "launch_buttons": {"colab_url": "there"}}
+    EXTENSION["_link_to_the_repository"](None, SimpleNamespace(html_theme_options=options))
+    assert options["use_repository_button"] == bool(address)
+    assert bool(options["launch_buttons"]) == bool(address)
+
+
+def test_only_scripts_of_thebe_and_aliases_of_fields_are_left_out() -> None:
+    files = [SimpleNamespace(filename=name, attributes={}) for name in ("thebe.js", "own.js")]
+    context = {"script_files": files}
+    EXTENSION["_without_thebe"](None, "page", "page.html", context, None)
+    assert [script.filename for script in context["script_files"]] == ["own.js"]
+    skip = EXTENSION["_without_aliases"]
+    assert skip(None, "attribute", "x", SimpleNamespace(__doc__="Alias for field number 0"))
+    assert skip(None, "attribute", "x", SimpleNamespace(__doc__="The runs.")) is None
+
+
+def test_colors_of_figures_hardly_move_in_a_palette(tmp_path: Path) -> None:
+    (tmp_path / "_images").mkdir()
+    path = tmp_path / "_images" / "one.png"
+    ramp = np.arange(256, dtype=np.uint8)
+    before = np.stack(np.broadcast_arrays(ramp[:, None], ramp[None], 99), axis=2).astype(np.uint8)
+    Image.fromarray(before[::4, ::4]).save(path)
+    EXTENSION["_with_palettes"](SimpleNamespace(outdir=tmp_path), None)
+    with Image.open(path) as after:
+        moved = np.asarray(after.convert("RGB")).astype(int) - before[::4, ::4]
+    assert np.abs(moved).max() < 40
 
 
 # ---- what may be shown

@@ -1,5 +1,7 @@
 """Sections 3 and 4: a small run from settings to figures, and tables with known answers."""
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -246,4 +248,27 @@ def test_the_papers_numbers_stand_beside_ours_in_the_colors_of_methods() -> None
     for ax, method in ((first, "cd"), (second, "lea-mvd")):
         drawn = [line for line in ax.lines if len(line.get_xdata())]
         assert {line.get_color() for line in drawn} == {plots.COLORS[method]}
-    assert sorted(faces_drawn(first).values()) == [False, True]
+    assert faces_drawn(first) == {(14_128, 0): True, (51_482, 0.27): False}
+    (papers,) = (line for line in first.lines if line.get_marker() == "D" and len(line.get_xdata()))
+    assert papers.get_xydata().tolist() == [[50_000, -0.27]]
+    names = [label.get_text() for label in second.get_yticklabels()]
+    places = {x: names[round(y)] for line in second.lines for x, y in line.get_xydata()}
+    assert places == {900: "LEA-MVD"}
+    figure.draw_without_rendering()
+    for ax in figure.axes:
+        assert all(text.get_window_extent().x1 <= ax.bbox.x1 for text in ax.texts)
+
+
+def test_pictures_are_named_by_method_and_layers() -> None:
+    rows = product(["cd"], [0, 1, 3], [0, 1], range(4))
+    table = pd.DataFrame(rows, columns=["method", "layers", "image", "pixel"])
+    table = table.assign(seed=1, kind="digit", gray=table["layers"])
+    shown = stacks.images(table, 1)
+    assert {name: set(grays.flat) for name, grays in shown.items()} == {
+        "original": {0},
+        "CD, RBM 1": {1},
+        "CD, all 3": {3},
+    }
+    assert {grays.shape for grays in shown.values()} == {(2, 2, 2)}
+    weights = stacks.images(table.query("layers == 3").assign(kind="weight"), 1, "weight")
+    assert [*weights] == ["CD"]

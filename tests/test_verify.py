@@ -57,6 +57,7 @@ def test_six_digits_are_asked_for_where_nothing_has_changed_and_seconds_do_not_c
     assert drifted["drifts"]
     assert (drifted["call"], drifted["digits"]) == ("2 cd 0", 5)
     assert drifted["number"].startswith("error, row")
+    assert drifted["here"] / drifted["recorded"] == pytest.approx(1 + 2e-6, abs=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -179,6 +180,7 @@ def test_verifying_fails_where_settings_are_others_or_nothing_was_compared(
     assert ends("verify", "as it was", "without data", *place) == 0, "the others were compared"
     assert "1 of 2 compared" in capsys.readouterr().out
     assert ends("verify", "changed", "as it was", *place) == 1
+    assert "3" in capsys.readouterr().out.partition("those of the code\n")[2].splitlines()[0]
     assert ends("verify", "without data", *place) == 1
     assert "0 of 1 compared" in capsys.readouterr().out
 

@@ -1,12 +1,15 @@
 """What readers see: words for codes, digits that are known, and tables with one row of names."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
+from IPython.display import HTML
 
 from leamvd_paper.studies import readings, stacks
-from leamvd_paper.studies.words import interval, named, number, shown
+from leamvd_paper.studies.words import SETTINGS, WORDS, interval, named, number, shown
 
 
 @pytest.mark.parametrize(
@@ -16,6 +19,7 @@ from leamvd_paper.studies.words import interval, named, number, shown
         ("lea-mvd:printed+sigma0=0.03", "LEA-MVD as printed, σ0 = 0.03"),
         ("lea-mvd:x0=batch+x0_batches=10", "LEA-MVD, start: 10 mini-batches"),
         ("cd:n_gen=42", "CD, 42 epochs"),
+        ("lea-mvd:reset=off+path=off+n_elite=1", "LEA-MVD, no reset, without P, 1 elite"),
         ("cma-es:n_gen=42", "CMA-ES, 42 generations"),
         ("mean_field", "mean-field error"),
         ("sphere, n = 100", "sphere, n = 100"),
@@ -39,6 +43,20 @@ def test_each_method_has_words_of_its_own_without_a_trace_of_its_code() -> None:
     ]
 
 
+@pytest.mark.parametrize("table", [WORDS, SETTINGS])
+def test_a_word_of_a_code_that_words_have_is_in_its_own(table: dict[str, str]) -> None:
+    said = " ".join(table.values())
+    for code, words in table.items():
+        for part in re.findall("[a-z]{4,}", code.partition(":")[2] or code):
+            if part in said and code != "perturbation=column":  # columns of U are others
+                assert part in words, code
+
+
+def test_no_two_codes_have_the_same_words() -> None:
+    for table in (WORDS, SETTINGS):
+        assert len({*table.values()}) == len(table)
+
+
 def test_a_number_has_three_digits_and_an_interval_says_how_many_are_known() -> None:
     values = (60_000, 25_086.3, 0.13, 1e6 / 7, 7.52e-32, 0.0, -1234.5, np.nan, np.inf)
     assert [*map(number, values)] == [
@@ -57,6 +75,8 @@ def test_a_number_has_three_digits_and_an_interval_says_how_many_are_known() -> 
     assert interval(1.0, 0.9, 2.0) == "1.00 (0.90 to 2.00)", "1.0 would hide how far down it goes"
     assert interval(4746.2, 4689.0, 4803.4) == "4,750 (4,690 to 4,800)"
     assert interval(55.3, 44.4, 68.8) == "55 (44 to 69)"  # 60 (40 to 70) would hide half of it
+    assert interval(1.0, 0.0, 1.1) == "1.00 (0.00 to 1.10)", "the shorter half is the upper one"
+    assert interval(1.0, 1 - 3e-8, 1 + 3e-8) == "1.000000 (1.000000 to 1.000000)"
     assert interval(-0.001, -0.21, 0.21) == "0.00 (-0.21 to 0.21)"
     assert interval(1.0, 0.88, 1.0) == "1.00 (0.88 to 1.00)"
     assert [interval(10.0, 10 - half, 10 + half) for half in (0.99, 1.0, 2.9, 3.1)] == [
@@ -102,3 +122,22 @@ def test_an_older_pandas_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(pd, "__version__", release)
         with pytest.raises(ImportError, match=f"tables need pandas 3.1 or newer, got {release}"):
             shown(table)
+
+
+def cells_of(table: HTML) -> list[list[str]]:
+    page = BeautifulSoup(table.data, "html.parser")
+    return [[cell.text for cell in row(["th", "td"])] for row in page("tr")]
+
+
+def test_columns_keep_their_order_and_truths_are_words() -> None:
+    by = {"runs": ["b", "b", "a", "a"], "size": [20, 3, 20, 3], "met": [True, False, False, True]}
+    assert cells_of(shown(pd.DataFrame(by), ["runs"], ["met"], across="size")) == [
+        ["runs", "20", "3"],
+        ["b", "yes", "no"],
+        ["a", "no", "yes"],
+    ]
+
+
+def test_an_interval_is_joined_whatever_its_column_is_called() -> None:
+    table = pd.DataFrame({"name": ["x"], "n": [5], "cost": 2.0, "cost low": 1.0, "cost high": 4.0})
+    assert cells_of(shown(table)) == [["name", "n", "cost"], ["x", "5", "2.0 (1.0 to 4.0)"]]
