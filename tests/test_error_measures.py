@@ -130,6 +130,7 @@ def test_what_is_computed_is_the_start_of_each_layer_the_search_from_it_and_cd()
         (*pair, k) for pair in (("cd", "start"), ("start", "cd")) for k in (1, 3)
     }
     assert set(swapped["layer"]) == {2}
+    assert set(swapped["n_hidden"]) == {SETTINGS.layers[-1]}
     inputs = (
         rows.query("layer == 2")
         .set_index(["features", "method", "batches"])["input_std"]
@@ -149,6 +150,9 @@ def test_probes_are_of_the_first_seeds_and_of_some_starts_and_pictures_of_one_se
         columns, calls = planned[table]
         labels = pd.DataFrame([*calls], columns=columns)
         assert ({*labels["batches"]}, {*labels["seed"]}) == (batches, seeds)
+        for (*images, method, k, seed), call in calls.items():
+            whole = planned["runs"][1][*images, "own", method, k, 2, seed]
+            assert call.arguments["top"].key == whole.key, table
 
 
 def test_the_last_layer_of_three_is_swapped_onto_the_features_of_the_second() -> None:
@@ -210,7 +214,8 @@ def test_the_mechanism_compares_other_features_with_other_training() -> None:
         "start_cd_3": (5, 1),
     }
     fewer = made(own_start_3=(30, 1.0)).assign(n_images=5)  # a sum over half as many images
-    found = error_measures.mechanism(pd.concat([made(**cells), fewer])).loc[3]
+    later = made(**dict.fromkeys(cells, (1000, 1.0))).assign(momentum_epochs=10)  # a control's
+    found = error_measures.mechanism(pd.concat([made(**cells), fewer, later])).loc[3]
     assert found.tolist() == pytest.approx([16, 1 / 5, 2 * 30 / 25])
 
 

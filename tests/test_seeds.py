@@ -26,7 +26,7 @@ from leamvd_paper.studies import (
     two_directions,
 )
 from leamvd_paper.studies.esd import population, simulate
-from leamvd_paper.studies.layers import Images
+from leamvd_paper.studies.layers import Images, Study
 from leamvd_paper.studies.results import Call, Result
 
 IMAGES, TRAINING, READING = Images(n_images=40), Training(dtype="float64"), Reading(n_gen=2)
@@ -149,6 +149,50 @@ def behind(call):
     for name, value in call.arguments.items():
         if isinstance(value, Call) and name not in ("first", "second", "third"):
             yield from behind(value)
+
+
+STUDIES = {
+    "architectures": architectures.PROFILES["quick"],
+    "classification": classification.PROFILES["quick"].known(),
+    "explanation": explanation.PROFILES["quick"].known(),
+    "fine-tuning": fine_tuning.PROFILES["quick"].known(),
+    "minima": minima.PROFILES["quick"],
+    "readings": readings.PROFILES["quick"].on_disk(),
+}
+
+
+# a layer has those of its method, and rates are chosen on fewer images
+OF_METHODS = {"training", "reading", "images"}
+# what tells calls apart
+NAMING = {"networks", "functions", "sizes", "scales", "n_held_out", "rbm_seeds", "seeds", "methods"}
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_calls_have_the_settings_of_their_study(name) -> None:
+    settings = vars(STUDIES[name])
+    heard = set()
+    for _, calls in QUICK[name]().values():
+        for call in calls.values():
+            # a layer has those of its method, and rates are chosen on fewer images
+            for setting in call.arguments.keys() & settings.keys() - {
+                "training",
+                "reading",
+                "images",
+            }:
+                assert call.arguments[setting] == settings[setting], (call.key, setting)
+                heard.add(setting)
+    own = settings.keys() - vars(Study()).keys()
+    named = {
+        "networks",
+        "functions",
+        "sizes",
+        "scales",
+        "rbm_seeds",
+        "n_held_out",
+        "seeds",
+        "methods",
+    }
+    assert heard >= own - named - {"images"}
 
 
 @pytest.mark.parametrize("name", QUICK)

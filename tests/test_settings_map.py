@@ -10,13 +10,17 @@ import pytest
 from click.testing import CliRunner
 
 from leamvd.networks.contrastive_divergence import CDSettings, ContrastiveDivergence
-from leamvd.networks.dbn import layer_seed
+from leamvd.networks.dbn import Training, layer_seed
 from leamvd.networks.objective import reconstruction_errors
+from leamvd.optimizers.reading import Reading
 from leamvd_paper.cli import main
 from leamvd_paper.studies import results, settings_map
 from leamvd_paper.studies.claims import Errors, Margins
 from leamvd_paper.studies.layers import Images
 from leamvd_paper.studies.settings_map import BOOK, CELLS, START, Map
+from leamvd_paper.studies.study_methods import Method
+
+X0 = np.ones(3)
 
 SETTINGS = {
     "plain": CDSettings(batch_size=50, learning_rate=0.2),
@@ -78,6 +82,25 @@ def test_of_iterations_that_are_kept_one_is_the_end_of_the_training(recorded: Ma
             assert call.arguments["reading"].n_gen in kept, method
             ends.add(method)
     assert ends >= {"cd", "lea-mvd", "lea-mvd:printed"}
+
+
+def test_contrastive_divergence_is_looked_at_ten_times_over_its_last_fifth() -> None:
+    study = settings_map.SMALL.study(*BOOK)
+    late = [iteration for iteration in study.iterations or () if iteration > 50]
+    assert late == [*range(246, 301, 6)], "of 300 epochs"
+
+
+def test_searches_that_are_compared_have_as_many_evaluations() -> None:
+    evaluations = {}
+    for name in ("lea-mvd", "sep-cma-es"):
+        method = Method.parse(settings_map.METHODS[name])
+        reading = method.reading(Reading())
+        opt = method.training(Training()).optimizer(method.trainer, X0, reading=reading, seed=0)
+        for _ in range(opt.n_gen):
+            opt.tell(opt.ask(), (opt.ask() ** 2).sum(axis=1))
+        evaluations[name] = opt.nfev
+    more = evaluations["sep-cma-es"] - evaluations["lea-mvd"]
+    assert 0 <= more < 24, "to a generation"
 
 
 def test_starts_are_where_searches_begin_and_on_shared_inputs_on_the_course_of_cd(
@@ -210,6 +233,9 @@ def test_the_smallest_change_of_one_setting_that_turns_an_answer_is_named() -> N
 
 def test_a_protocol_that_ends_near_the_constant_image_is_marked() -> None:
     told, near = made({BOOK: {}}), made({("0.1/0.003", 1): {}}, ratio=0.95)
+    # in one layer, on its own inputs
+    near.loc[near["layer"] != 2, "mean_field_ratio"] /= 2
+    near.loc[near["inputs"] == "shared", "mean_field_ratio"] *= 2
     marked = settings_map.untold(pd.concat([told, near]))
     assert list(marked) == ["0.1/0.003"]
     assert marked["0.1/0.003"] == pytest.approx(0.95, rel=1e-3)
@@ -228,6 +254,8 @@ def test_errors_over_those_of_contrastive_divergence_are_paired_by_seed() -> Non
 
 def test_a_part_is_met_where_it_is_in_all_seeds_and_mixed_where_in_some() -> None:
     table = made({BOOK: {START: [(500, 500), (500, 500), (800, 800)]}})
+    own_start = (table["method"] == START) & (table["inputs"] == "own") & (table["layer"] == 3)
+    table.loc[own_start, "mean_field"] *= 3  # which is no start of contrastive divergence's
     table.loc[
         (table["method"] == "lea-mvd") & (table["layer"] == 2) & (table["seed"] == 1), "mean_field"
     ] *= 10
@@ -466,6 +494,8 @@ def test_the_nearest_cell_misses_both_printed_numbers_by_the_smallest_factor() -
     near = settings_map.nearness(table)
     assert list(near.index) == [BOOK, FAR]
     assert near["factor"].to_numpy() == pytest.approx([1, 2], rel=1e-3)
+    fewer = table.assign(n_images=5_000, mean_field=table["mean_field"] / 2)
+    assert settings_map.nearness(fewer)["factor"].to_numpy() == pytest.approx([1, 2], rel=1e-3)
     assert near.loc[FAR, "RBM 3 / constant's"] == pytest.approx(0.3 * 450 / 400, rel=1e-3)
 
 

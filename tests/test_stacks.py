@@ -1,5 +1,7 @@
 """Sections 3 and 4: a small run from settings to figures, and tables with known answers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -180,6 +182,14 @@ def test_backends_are_compared_in_first_layers_and_in_those_above_on_shared_inpu
     for backend, rows in zip(labels["search"], calls.values(), strict=True):
         training = rows.arguments["training"]
         assert backend == f"{training.backend} {training.precision}"
+
+
+def test_sets_of_images_share_none() -> None:
+    sets = []
+    for study in stacks.IMAGE_SETS:
+        images = replace(study.images, dataset="digits", n_images=140)
+        sets.append({image.tobytes() for image in images.load("float32").train})
+    assert len(set.union(*sets)) == sum(map(len, sets))
 
 
 def test_of_many_methods_the_papers_are_told_apart() -> None:
