@@ -219,6 +219,22 @@ def test_the_mechanism_compares_other_features_with_other_training() -> None:
     assert found.tolist() == pytest.approx([16, 1 / 5, 2 * 30 / 25])
 
 
+def test_starts_and_what_stands_beside_them_are_of_the_same_seeds() -> None:
+    for table in (error_measures.tables().runs, error_measures.at_28x28()):
+        own = table[table["features"] == "own"]
+        assert not own.duplicated([*error_measures.OWN, "seed", "iteration"]).any()
+        assert (
+            own.groupby(error_measures.OWN)["seed"].unique().map(sorted).map(tuple).nunique() == 1
+        )
+        layers = {}
+        for name, rows in own.groupby(["method", "batches"]):
+            layers[name] = {*rows["layer"]}
+        assert {*map(frozenset, layers.values())} == {frozenset({1, 2, 3})}
+        assert ("cd", 0) in layers
+    searched = error_measures.tables().runs.query("method == 'lea-mvd' and n_images == 60_000")
+    assert {*searched["batches"]} == {*error_measures.BATCHES}, "600 are Section 3's"
+
+
 def test_paths_begin_and_end_with_the_markers_that_the_caption_says() -> None:
     path = pd.DataFrame(
         {

@@ -369,6 +369,26 @@ def test_settings_of_the_map_are_the_cell_of_the_map() -> None:
         assert call.key == there["0.01/0.003", batches, *label].key
 
 
+def test_an_answer_of_ones_own_has_a_column_for_each_seed_and_geometric_means_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = {START: [(500, 500), (600, 600), (700, 700)]}
+    rows = made({(settings_map.OWN, 5): start}).query("seed < 3")
+    apart = rows["mean_field_ratio"] * 2.0 ** rows["seed"]  # a geometric mean of twice seed 0's
+    table = rows.assign(mean_field_ratio=apart.where(rows["inputs"] == "own", 99.0))
+    monkeypatch.setattr(results, "tables", lambda *_, **__: {"runs": table})
+    given = {"x0": "batch", "x0_batches": 5}
+    maps = settings_map.own_maps("C4", given, dataset="digits", n_images=100)
+    parts, ratios = settings_map.own_answer("C4", maps, tmp_path)
+    assert [name for name in parts if name.startswith("seed")] == ["seed 0", "seed 1", "seed 2"]
+    told = ratios.set_index("of")
+    ends = {"CD": [400, 400, 400], "start": [500, 600, 700]}
+    for name, errors in ends.items():
+        expected = 2 * 0.3 * np.array(errors) / 400
+        found = told.loc[f"7×7 pixels, {name}", ["RBM 1", "RBM 2", "RBM 3"]]
+        assert found.tolist() == pytest.approx(expected.tolist(), rel=1e-3), name
+
+
 def test_the_command_answers_a_claim_at_ones_own_settings(tmp_path: Path) -> None:
     command = [
         "claim",

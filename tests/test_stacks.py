@@ -93,6 +93,16 @@ def test_the_start_is_shown_where_the_search_begins_or_as_the_controls_have_it()
     assert len(stacks.with_start(without, control[:0])) == len(without)
 
 
+@pytest.mark.parametrize("size", ["7x7", "28x28"])
+def test_a_run_is_compared_with_what_is_recorded_of_its_size(size: str) -> None:
+    """Of the paper's methods with itself: which shares most with it is that."""
+    measured = stacks.tables(size=size)
+    runs = measured.runs[measured.runs["iteration"].isin([0, 50])]
+    ratios = stacks.summary(measured._replace(runs=runs), "paper", size)
+    assert ratios["ratio"].tolist() == pytest.approx([1] * len(ratios))
+    assert "ratio" not in stacks.summary(measured._replace(runs=runs), "paper", size, n_gen=49)
+
+
 def test_means_at_the_end() -> None:
     cells = {
         ("own", 1, "cd"): [[9.0, 1.0], [9.0, 5.0]],
