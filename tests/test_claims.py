@@ -595,6 +595,34 @@ def test_the_recorded_mistakes_are_those_of_the_recorded_test_errors(recorded: T
     assert off.max() <= 6
 
 
+def test_by_one_update_a_claim_has_the_parts_of_both_views_and_the_runs_of_its_setting(
+    monkeypatch,
+) -> None:
+    def recorded_runs(name: str) -> pd.DataFrame:
+        cells = {"final_momentum": [0.5, 0.9], "learning_rate": 0.1, "name": name}
+        return pd.DataFrame(cells | {"method": f"sep-{EQUAL}"})
+
+    def parts(measured: Tables, margins: Margins) -> Any:
+        seen.append([*measured.mnist_7x7.iloc[0], *measured.mnist_28x28.iloc[0]])
+        outside = part(effect=3.0)[2]
+        inside = part(effect=1.0)[2]
+        yield from (("C3", "both", inside), ("C3", "as printed", outside))
+        yield from (("C4", "conclusion", outside), ("C10", "both", outside))
+
+    seen: list[Any] = []
+    monkeypatch.setattr(claims, "read_recorded", recorded_runs)
+    monkeypatch.setattr(claims, "tables", whole)
+    monkeypatch.setattr(claims, "registered_claims", parts)
+    found = claims.by_one_update().set_index(["setting", "claim", "view"])["answer"]
+    for momentum, rows in zip((0.5, 0.9), seen, strict=True):
+        small = [momentum, 0.1, "one_update_7x7", EQUAL]
+        assert rows == [*small, momentum, 0.1, "one_update_28x28", EQUAL]
+        answers = found[f"rate 0.1, momentum {momentum}"]
+        assert answers["C3"].tolist() == ["partly", "reproduced"]
+        assert answers["C4"]["conclusion"] == "not reproduced"
+        assert answers["C10"].tolist() == ["not reproduced"] * 2
+
+
 def test_claims_where_an_iteration_is_one_update_are_those_of_their_effects() -> None:
     found = claims.by_one_update().set_index(["claim", "view", "setting"])["answer"]
     assert len(found) == 8 * 2 * 4
