@@ -2,6 +2,8 @@
 is the same.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -151,15 +153,27 @@ def behind(call):
             yield from behind(value)
 
 
-STUDIES = {
-    "architectures": architectures.PROFILES["quick"],
-    "classification": classification.PROFILES["quick"].known(),
-    "explanation": explanation.PROFILES["quick"].known(),
-    "fine-tuning": fine_tuning.PROFILES["quick"].known(),
-    "minima": minima.PROFILES["quick"],
-    "readings": readings.PROFILES["quick"].on_disk(),
+STUDIES = {  # with other settings than the usual ones
+    "architectures": replace(architectures.PROFILES["quick"], width=5, budget=50),
+    "classification": classification.PROFILES["quick"]
+    .changed(epochs=3, tuning_rate=0.3, n_chains=15, n_temperatures=7)
+    .known(),
+    "explanation": explanation.PROFILES["quick"].changed(sigmas=(0.2, 0.4), n_pairs=3).known(),
+    "fine-tuning": fine_tuning.PROFILES["quick"].changed(epochs=3, rates=(0.3, 0.4)).known(),
+    "minima": replace(minima.PROFILES["quick"], sigmas=(0.2,)),
+    "readings": readings.PROFILES["quick"].changed(budget=70).known(),
 }
-
+PLANS = {
+    "architectures": architectures.plan,
+    "classification": classification.plan,
+    "explanation": explanation.plan,
+    "fine-tuning": fine_tuning.plan,
+    "minima": minima.plan,
+    "readings": lambda study: {
+        "functions": readings.on_functions(study),
+        "directions": readings.follows(study),
+    },
+}
 
 # a layer has those of its method, and rates are chosen on fewer images
 OF_METHODS = {"training", "reading", "images"}
@@ -171,7 +185,7 @@ NAMING = {"networks", "functions", "sizes", "scales", "n_held_out", "rbm_seeds",
 def test_calls_have_the_settings_of_their_study(name) -> None:
     settings = vars(STUDIES[name])
     heard = set()
-    for _, calls in QUICK[name]().values():
+    for _, calls in PLANS[name](STUDIES[name]).values():
         for call in calls.values():
             # a layer has those of its method, and rates are chosen on fewer images
             for setting in call.arguments.keys() & settings.keys() - {
