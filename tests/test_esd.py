@@ -120,6 +120,7 @@ def test_tables_are_of_the_populations_tournaments_and_seed_that_are_asked_for()
     assert {*found.weights["population_size"]} == {7}
     assert {*found.weights["exponent"].dropna()} == {2.0}
     assert {*found.curves["population_size"]} == {3, 5}
+    assert {*found.curves["exponent"].dropna()} == {*esd.CURVE}
 
 
 def test_of_several_tests_each_is_judged_by_its_part_of_the_level() -> None:
