@@ -134,6 +134,19 @@ def test_scores_weigh_problems_and_marks_equally() -> None:
     assert found.is_monotonic_increasing
 
 
+def test_every_problem_is_judged_by_the_same_methods_and_by_the_end_of_its_searches() -> None:
+    table = architectures.judged()
+    names = {*architectures.JUDGED.methods, architectures.RECOMMENDED} - {architectures.FORMER}
+    for problem, rows in table.groupby("problem"):
+        searches = rows.groupby("method")["seed"].nunique()
+        assert {*searches.index} == names, problem
+        assert searches.nunique() == 1, problem
+        assert not rows.duplicated(["mark", "method", "seed"]).any(), problem
+        assert rows["best"].notna().all(), problem
+    network = table[table["problem"].str.startswith("network")]
+    assert {*network["mark"]} == {architectures.JUDGED_NETWORK.budget}
+
+
 def test_the_recommended_reading_was_the_best_candidate() -> None:
     assert Method.parse(architectures.RECOMMENDED).reading(Reading()) == Reading.recommended()
     assert architectures.RECOMMENDED in architectures.AGAIN.methods

@@ -163,6 +163,29 @@ def test_each_batch_of_chains_brings_the_partition_function_nearer() -> None:
     assert other["log_z"].iloc[0] != rows["log_z"].iloc[0], "by chains of its own"
 
 
+def test_likelihoods_are_of_test_images(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of dark ones, whose bits are all off: pixels are as often on as in training images."""
+    from leamvd.networks import likelihood
+
+    data = DIGITS.load("float64")
+    monkeypatch.setattr(Images, "load", lambda *_: data._replace(test=np.zeros((5, 49))))
+    base = likelihood.base_rates(data.train)
+    rbm = as_result([likelihood.independent(base)])
+    rows = classification.likelihoods(rbm, DIGITS, "float64", 0, 10, 1).rows
+    off = -np.logaddexp(0, base).sum()
+    assert rows["independent"].tolist() == pytest.approx([off] * 5)
+    assert rows["log_likelihood"].tolist() == pytest.approx([off] * 5)
+
+
+def test_a_mistake_is_named_by_the_class_that_the_network_says() -> None:
+    labels = DIGITS.load("float64").test_labels
+    said = labels.copy()
+    said[[3, 8]] = (labels[[3, 8]] + 1) % 10
+    rows = classification.mistakes(Result(pd.DataFrame(), {"named": said}), DIGITS, "float64").rows
+    assert rows["image"].tolist() == [3, 8]
+    assert rows["named"].tolist() == said[[3, 8]].tolist()
+
+
 def test_tables_have_every_stack_and_mistakes_are_those_of_the_last_epoch(tmp_path) -> None:
     found = classification.tables("quick", tmp_path, **SMALL, seeds=(1,), scales=("0.1",))
     for table in found[:3]:

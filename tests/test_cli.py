@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,7 @@ from scipy.optimize import OptimizeWarning
 import leamvd
 from leamvd_paper import cli
 from leamvd_paper.book import render, sections
-from leamvd_paper.studies import esd, results, two_directions, verify
+from leamvd_paper.studies import esd, results, settings_map, two_directions, verify
 from leamvd_paper.studies.words import interval, number
 
 SMALL = (
@@ -175,6 +176,7 @@ def test_what_a_recorded_run_took_are_the_hours_of_all_that_was_run(
         (("reproduce", "mnist-7x7", "-p", "dataset="), "dataset must be a word, got ''"),
         (("reproduce", "mnist-7x7", "--dataset", ""), "dataset must be a word, got ''"),
         (("claim", "C3", "--dataset", ""), "there is no data set ''"),
+        (("claim", "C3", "-p", "learning_rate=0.1,0.01"), "at one setting at a time"),
         (("data", "mnist", "--from", ""), "there is no data set ''"),
         (("reproduce", "esd", "--output", ""), "a folder must have a name, got ''"),
         (("book", "--results", ""), "a folder must have a name, got ''"),
@@ -429,6 +431,52 @@ def test_an_interrupt_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.Monk
         "The same command goes on from there."
         in run(*SMALL, "--output", str(tmp_path), code=130).output
     )
+
+
+def test_a_claim_is_answered_with_the_images_and_seeds_that_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+
+    def own_maps(name: str, given: Any, **options: Any) -> None:
+        asked.append((name, given, options))
+        raise ValueError("enough")
+
+    monkeypatch.setattr(settings_map, "own_maps", own_maps)
+    options = ("--dataset", "digits", "--images", "70", "--seeds", "2")
+    run("claim", "C3", "-p", "learning_rate=0.01", *options, code=1)
+    kept = {"dataset": "digits", "n_images": 70, "n_seeds": 2}
+    assert asked == [("C3", {"learning_rate": 0.01}, kept)]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("reproduce", "esd"),
+        ("claim", "C3", "--dataset", "digits"),
+        ("record", "architectures"),
+        ("verify", "architectures"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_what_computes_has_the_folder_and_the_processes_that_are_asked_for(
+    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def computing(*given: Any, n_jobs: int = 0, **_: Any) -> None:
+        asked.append((given[-1], n_jobs))
+        raise ValueError("enough")
+
+    folder = tmp_path
+    monkeypatch.setattr(results, "committed", lambda: "0123456789ab")
+    if command[0] == "reproduce":
+        monkeypatch.setattr(sections, "run", computing)
+    else:
+        monkeypatch.setattr(results, "tables", computing)
+        folder = tmp_path / "calls"
+    assert "enough" in run(*command, "--jobs", "3", "--output", str(tmp_path), code=1).output
+    assert asked == [(folder, 3)]
 
 
 def test_a_missing_extra_is_one_sentence(tmp_path: Path) -> None:

@@ -130,6 +130,7 @@ def test_what_is_computed_is_the_start_of_each_layer_the_search_from_it_and_cd()
         (*pair, k) for pair in (("cd", "start"), ("start", "cd")) for k in (1, 3)
     }
     assert set(swapped["layer"]) == {2}
+    assert set(swapped["n_hidden"]) == {SETTINGS.layers[-1]}
     inputs = (
         rows.query("layer == 2")
         .set_index(["features", "method", "batches"])["input_std"]
@@ -149,6 +150,9 @@ def test_probes_are_of_the_first_seeds_and_of_some_starts_and_pictures_of_one_se
         columns, calls = planned[table]
         labels = pd.DataFrame([*calls], columns=columns)
         assert ({*labels["batches"]}, {*labels["seed"]}) == (batches, seeds)
+        for (*images, method, k, seed), call in calls.items():
+            whole = planned["runs"][1][*images, "own", method, k, 2, seed]
+            assert call.arguments["top"].key == whole.key, table
 
 
 def test_the_last_layer_of_three_is_swapped_onto_the_features_of_the_second() -> None:
@@ -210,8 +214,25 @@ def test_the_mechanism_compares_other_features_with_other_training() -> None:
         "start_cd_3": (5, 1),
     }
     fewer = made(own_start_3=(30, 1.0)).assign(n_images=5)  # a sum over half as many images
-    found = error_measures.mechanism(pd.concat([made(**cells), fewer])).loc[3]
+    later = made(**dict.fromkeys(cells, (1000, 1.0))).assign(momentum_epochs=10)  # a control's
+    found = error_measures.mechanism(pd.concat([made(**cells), fewer, later])).loc[3]
     assert found.tolist() == pytest.approx([16, 1 / 5, 2 * 30 / 25])
+
+
+def test_starts_and_what_stands_beside_them_are_of_the_same_seeds() -> None:
+    for table in (error_measures.tables().runs, error_measures.at_28x28()):
+        own = table[table["features"] == "own"]
+        assert not own.duplicated([*error_measures.OWN, "seed", "iteration"]).any()
+        assert (
+            own.groupby(error_measures.OWN)["seed"].unique().map(sorted).map(tuple).nunique() == 1
+        )
+        layers = {}
+        for name, rows in own.groupby(["method", "batches"]):
+            layers[name] = {*rows["layer"]}
+        assert {*map(frozenset, layers.values())} == {frozenset({1, 2, 3})}
+        assert ("cd", 0) in layers
+    searched = error_measures.tables().runs.query("method == 'lea-mvd' and n_images == 60_000")
+    assert {*searched["batches"]} == {*error_measures.BATCHES}, "600 are Section 3's"
 
 
 def test_paths_begin_and_end_with_the_markers_that_the_caption_says() -> None:

@@ -116,6 +116,25 @@ def test_normal_models_by_loops() -> None:
             )
 
 
+def test_tables_are_of_the_populations_tournaments_and_seed_that_are_asked_for() -> None:
+    given = {"population_size": 7, "n_tournaments": 50, "population_sizes": [3, 5]}
+    found = esd.tables("quick", **given, exponents=[2.0], seed=4)
+    pd.testing.assert_frame_equal(found.counts, esd.simulate(7, 50, 4))
+    pd.testing.assert_frame_equal(found.population, esd.population(7, 4))
+    assert {*found.weights["population_size"]} == {7}
+    assert {*found.weights["exponent"].dropna()} == {2.0}
+    assert {*found.curves["population_size"]} == {3, 5}
+    assert {*found.curves["exponent"].dropna()} == {*esd.CURVE}
+
+
+def test_of_several_tests_each_is_judged_by_its_part_of_the_level() -> None:
+    """63 of 100 where 50 are expected have a p of 0.009."""
+    counts = pd.DataFrame({"tournament": FOUR, "exact": [0.5, 0.5], "wins": [63, 37]})
+    assert esd.goodness(counts)["rejected"].tolist() == [True]
+    both = pd.concat([counts, counts.assign(tournament="another")])
+    assert esd.goodness(both)["rejected"].tolist() == [False, False]
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

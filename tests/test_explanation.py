@@ -11,6 +11,7 @@ from leamvd.networks.dbn import layer_seed
 from leamvd.networks.objective import ReconstructionObjective
 from leamvd.optimizers import local_model
 from leamvd_paper.studies import explanation
+from leamvd_paper.studies.classification import random_stack
 from leamvd_paper.studies.explanation import GENERATIONS, QUALITIES, SEARCH, Settings, Tables
 from leamvd_paper.studies.layers import rbms
 from leamvd_paper.studies.results import Result, read_recorded
@@ -128,6 +129,29 @@ def test_predictions_have_the_settings_of_their_searches() -> None:
             assert call.arguments["reading"] == search["reading"]
 
 
+def test_pairs_are_drawn_by_the_seed_of_their_layer() -> None:
+    study = explanation.PROFILES["quick"].changed(**SMALL)
+    stack = random_stack((49, 6, 4), "0.1", "float64", seed=0)
+    top = explanation._last_layer(stack, study.images, "probabilities", 3)
+    assert top.seed == layer_seed(3, 2)
+    rows = explanation.pairs(stack, study.images, "probabilities", 3, (0.1,), 4).rows
+    known = local_model.measure(top.objective, top.x0, sigma=0.1, n_pairs=4, seed=layer_seed(3, 2))
+    assert rows["slope"].item() == known.slope
+
+
+def test_retrodictions_stand_on_what_the_search_has_made_of_the_layer_right_below() -> None:
+    changes = SMALL | {"layers": (6, 5, 4), "seeds": (0,), "methods": METHODS[:1]}
+    planned = explanation.plan(explanation.PROFILES["quick"].changed(**changes))
+    columns, searches = planned["runs"]
+    at = columns.index("layer")
+    for label, call in planned["retrodictions"][1].items():
+        start = call.arguments["around"].arguments["start"]
+        if label[at] > 1:
+            below = start.arguments["below"]
+            assert below.key == searches[label].arguments["below"].key, label
+        assert (start.arguments["n_hidden"], call.arguments["layer"]) == (label[3], label[at])
+
+
 def test_a_surrogate_is_its_layers_search_along_its_seeds_direction() -> None:
     """Of the step size nearest to 0.01; f(x0) + slope y_1 + curvature |y|^2 /
     (2 n) in plain NumPy.
@@ -216,6 +240,7 @@ def test_theory_of_pairs() -> None:
 
 
 def test_generations_compound() -> None:
+    assert explanation.PAPER.reading.n_gen - 1 == GENERATIONS, "all but the first, which is drawn"
     table = pd.DataFrame({"study": "a", "layer": 1, "inputs": "own", "sigma": [0.01, 0.01, 0.3]})
     gains = {"gain paper": [1.0, 4.0, 3.0], "gain best": [200.0, 200.0, 1.0]}  # geometric means
     found = explanation.reach(table.assign(**gains)).loc["a", 1, "own"]
@@ -384,6 +409,18 @@ def test_falls_of_ever_larger_layers_are_those_of_the_best_setting() -> None:
     means = found.pivot(index="n_var", columns="kind", values="mean")
     assert means["measured"].tolist() == means["predicted"].tolist() == pytest.approx([15, 65])
     assert means["one gradient step"].tolist() == pytest.approx([55, 75])
+
+
+def test_searches_without_factors_are_of_the_size_that_is_said() -> None:
+    tables = explanation.with_last_steps(explanation.recorded())
+    first = tables.runs.query("layer == 1")
+    for noise in ("entry", "off", "added"):
+        rows = first[explanation._setting(first, "perturbation", "entry") == noise]
+        sizes = rows.groupby("study")["n_visible"].unique()
+        assert {study: n.tolist() for study, n in sizes.items()} == {
+            "mnist-7x7": [49],
+            "mnist-28x28": [784],
+        }
 
 
 def test_summary_compares_with_the_recorded_run_of_the_same_settings(found) -> None:

@@ -14,10 +14,13 @@ import pytest
 from scipy import stats
 from scipy.optimize import OptimizeWarning
 from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
 
 from idx_files import fake_files, write
 from leamvd.networks.dbn import Training, pretrain, train
 from leamvd.optimizers.reading import Reading
+from leamvd_paper.data.images import load
 from leamvd_paper.studies import layers, results
 from leamvd_paper.studies.layers import GROUP, Images, Study, layer_inputs, stack
 from leamvd_paper.studies.results import Call, Result
@@ -252,6 +255,48 @@ def test_seconds_are_all_that_the_method_has_taken_so_far(
     for step in train(trainer, SMALL.images.load("float64").train, 2, reading=SMALL.reading):
         found.append((step.seconds, *islice(clock, 1000))[0])
     assert found == seconds
+
+
+def test_test_errors_are_of_all_test_images_and_of_what_the_layer_below_hands_on() -> None:
+    study = SMALL.changed(features="bits", seeds=(3,), methods=("random",))
+    result = computed(stack(study, "random", 3)[1])
+    below, rbm = layers.rbms(result)
+    T = layer_inputs([below], study.images, "bits", 3, "float64", test=True)
+    row = result.rows.iloc[-1]
+    assert row["n_test_images"] == len(T) == len(study.images.load("float64").test) != 60
+    assert row["test_mean_field"] == pytest.approx(((T - rbm.reconstruct(T)) ** 2).sum())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("side", 4), ("pooling", "center"), ("binarize", "threshold")),
+        *(("n_images", 50), ("image_set", 1)),
+    ],
+)
+def test_every_setting_of_images_is_heard(name: str, value: Any) -> None:
+    usual = Images(n_images=60)
+    changed = replace(usual, **{name: value})
+    loaded = [one.load("float64").train for one in (usual, changed)]
+    assert not np.array_equal(*loaded)
+    given = {"n_train": changed.n_images, "image_set": changed.image_set}
+    for option in ("side", "pooling", "binarize"):
+        given[option] = getattr(changed, option)
+    np.testing.assert_array_equal(loaded[1], load("digits", **given, dtype="float64").train)
+
+
+def test_a_probe_is_a_regression_with_its_penalty_on_features_scaled_by_training_images() -> None:
+    data = Images(n_images=150).load("float64")
+    T = 3 + data.test  # other means than those of training
+    scaler = StandardScaler().fit(data.train)
+    known = LogisticRegression(C=0.01, max_iter=1000)
+    known.fit(scaler.transform(data.train), data.train_labels)
+    expected = []
+    for X, labels in ((data.train, data.train_labels), (T, data.test_labels)):
+        expected.append(1 - known.score(scaler.transform(X), labels))
+    found = layers.probe(data.train, data.train_labels, T, data.test_labels)
+    assert found[:2] == pytest.approx(expected)
+    assert found[0] < found[1]
 
 
 def test_images_of_another_checksum_are_refused() -> None:

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import mmap
 import sys
 import time
 from typing import Any
@@ -133,6 +134,18 @@ def test_a_peak_is_of_what_was_held_at_once() -> None:
 
     peak = linear_cost.peak_bytes(work)
     assert 35e6 < peak < 60e6 if sys.platform == "linux" else math.isnan(peak)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="of /proc")
+def test_memory_is_counted_in_bytes() -> None:
+    assert linear_cost._memory("VmRSS") % mmap.PAGESIZE == 0, "of whole pages"
+
+
+def test_each_optimizer_has_the_dtype_that_its_row_names() -> None:
+    for method, dtypes in linear_cost.DTYPES.items():
+        for dtype in dtypes:
+            X = linear_cost.optimizer(method, 10, dtype).ask()
+            assert (np.shape(X), np.asarray(X).dtype) == ((24, 10), dtype)
 
 
 @pytest.mark.parametrize("method", ["lea-mvd", "sep-cma-es", "cma-es"])

@@ -59,6 +59,13 @@ def test_a_search_that_ends_by_itself_keeps_its_best_value() -> None:
     assert 0 <= found["best"][2] < 1e-9
 
 
+def test_a_search_on_a_function_has_its_settings() -> None:
+    given = Training(n_elite=2, sigma0=0.2), Reading(population_size=9, exponent=2.0)
+    opt, _ = benchmarks.start(SPHERE, "lea-mvd", *given, seed=5, budget=100)
+    assert (opt.n_elite, opt.sigma0, opt.population_size) == (2, 2.0, 9)
+    assert (opt.reading.exponent, opt.seed, opt.n_gen) == (2.0, 5, 100)
+
+
 def test_initialization_a_draws_in_the_domain_of_functions() -> None:
     opt, _ = benchmarks.start(SPHERE, "lea-mvd", Training(x0="none"), Reading(), seed=0, budget=100)
     X = opt.ask()

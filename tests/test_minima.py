@@ -57,6 +57,34 @@ def test_a_search_ends_no_higher_than_its_best_point(monkeypatch) -> None:
     )
 
 
+@pytest.mark.parametrize("method", ["lea-mvd", "sep-cma-es"])
+def test_a_search_keeps_to_the_cube_and_early_is_what_fewer_evaluations_reach(
+    method: str, monkeypatch
+) -> None:
+    here = minima.valley("rastrigin", 2, seed=0)
+    told = []
+    noted = here._replace(value=lambda X: told.append(np.array(X)) or here.value(X))
+    monkeypatch.setattr(minima, "valley", lambda *_: noted)
+    monkeypatch.setattr(minima.Valley, "descend", lambda _, x: (x, float(here.value(x))))
+    monkeypatch.setattr(minima, "EARLY", 48)
+    rows = []
+    for budget in (48, 480):
+        monkeypatch.setattr(minima, "BUDGET", budget)
+        rows.append(minima.escape("rastrigin", 2, method, (0.3,), seed=0).rows.iloc[0])
+    short, long = rows
+    assert short["end"] == long["early"] > long["end"]
+    points = np.concatenate(told)
+    assert points.min() >= 0
+    assert points.max() <= 1
+
+
+def test_what_lies_within_the_tolerance_is_the_global_minimum(monkeypatch) -> None:
+    ends = iter([0.0, 0.5, 2.0])
+    monkeypatch.setattr(minima.Valley, "descend", lambda here, x: (x, next(ends) * here.tolerance))
+    here = minima.valley("ackley", 2, seed=0)
+    assert here.start == 2 * here.tolerance
+
+
 def test_populations_of_searches_on_functions_are_the_papers_and_pycmas(monkeypatch) -> None:
     """Of 10 variables pycma's population has 4 + 3 ln 10 points."""
     monkeypatch.setattr(minima, "BUDGET", 50)

@@ -342,7 +342,7 @@ def test_args_are_compared_by_value_where_they_are_plain_and_else_by_their_type(
     others = ({"a", "b", "c"}, {"a": [1, "b"]}, lambda: None, np.array([None]))
     again = (
         np.asfortranarray(plain[0]),
-        np.float64(2.0),
+        2,
         np.float32(0.5),
         np.str_("text"),
         "t\n" * 90,
@@ -499,6 +499,18 @@ def test_noise_is_warned_of_and_a_rounding_is_neither_noise_nor_another_function
     assert len(calls) == 1
     with pytest.raises(ValueError, match="fun must be that"):
         minimize(functools.partial(lambda X: rastrigin(X) * (1 + 2e-6)), **given)
+
+
+def test_what_rounds_by_a_part_of_the_largest_value_is_the_same_function(tmp_path: Path) -> None:
+    """Also where the lowest value is zero."""
+
+    def fun(X: Any, by: float = 0.0) -> Any:
+        return np.arange(len(X)) + by
+
+    first = saved(tmp_path / "run.npz", fun, n_gen=3)
+    assert_same(saved(tmp_path / "run.npz", functools.partial(fun, by=1e-6), n_gen=3), first)
+    with pytest.raises(ValueError, match="fun must be that of the checkpoint"):
+        saved(tmp_path / "run.npz", functools.partial(fun, by=1e-3), n_gen=3)
 
 
 def test_values_of_the_file_that_are_not_finite_are_not_compared(tmp_path: Path) -> None:

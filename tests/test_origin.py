@@ -212,6 +212,10 @@ def test_a_part_carries_a_search_that_ends_higher_without_it() -> None:
 def test_the_plans_are_those_of_the_rules() -> None:
     places, parts = (origin.RECORDED[name].plan()["runs"][1] for name in ("origin", "carries"))
     assert len(parts) == 2 * 2 * 11 * 4 * 2 * 2 * 10
+    for (_, _, noise, spread, n_elite, directions, _), call in parts.items():
+        own = call.arguments
+        assert (own["noise"], own["spread"], own["n_elite"]) == (noise, spread, n_elite)
+        assert ("path=off+descent=off" in own["method"]) == (directions == "none")
     for entry in origin.RECORDED.values():
         assert len(verify.sample(*entry.plan()["runs"], 1)) == 1
     assert {label[0] for label in places} == {"sphere", "rotated ellipsoid", "rastrigin"}

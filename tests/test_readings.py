@@ -40,6 +40,25 @@ def test_every_alternative_differs_from_its_default_in_what_it_runs() -> None:
     assert {*map(readings.default, readings.methods())} <= {*readings.methods()}
 
 
+def test_other_populations_and_elites_have_generations_for_about_as_many_evaluations() -> None:
+    several = [own for item in ALTERNATIVES.values() for own in item]
+    compared = 0
+    for text in (*several, *PROFILES["controls"].methods):
+        evaluations = []
+        for name in (text, readings.default(text)):
+            method = Method.parse(name)
+            reading = method.reading(PROFILES["paper"].reading)
+            kept = 0
+            if method.trainer == "lea-mvd" and reading.elites == "keep":
+                kept = method.training(Training()).n_elite
+            later = (reading.population_size - kept) * (reading.n_gen - 1)
+            evaluations.append(reading.population_size + later)
+        if "+" in text and "n_gen=" in text:
+            compared += 1
+            assert abs(evaluations[0] - evaluations[1]) < 24, text
+    assert compared == 9
+
+
 def test_pairs_are_those_whose_default_is_there() -> None:
     there = (
         "lea-mvd",

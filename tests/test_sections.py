@@ -241,6 +241,52 @@ def test_what_decides_on_a_run_is_in_its_name(
     assert (after == before) == (changed == "output")
 
 
+def test_a_kernel_finds_what_the_command_line_does(
+    section: Section, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The data set that is named from where the caller stands, and the results that are kept."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LEAMVD_DATA_DIR", "images")
+    monkeypatch.setenv(results.STORE, "store")
+    store = tmp_path.resolve() / "store"
+    asked = []
+
+    def noted(*given: object) -> tuple[dict[str, object], None]:
+        asked.append(given[2])
+        return {}, None
+
+    def executed(*given: object) -> None:
+        with sections._environment(given[3]):  # type: ignore[arg-type]
+            asked.append(os.environ[results.STORE])
+            asked.append(os.environ["LEAMVD_DATA_DIR"])
+
+    monkeypatch.setattr(sections, "compute", noted)
+    monkeypatch.setattr(sections, "_execute", executed)
+    sections.run(section, {}, tmp_path / "results")
+    assert asked == [store, str(store), str(tmp_path / "images")]
+    assert os.environ["LEAMVD_DATA_DIR"] == "images"
+
+
+COMPUTING = sorted({module for one in sections.load() for module in one.modules})
+QUICKLY = ("claims", "esd", "linear_cost", "two_directions")  # in this process, or not at all
+
+
+@pytest.mark.parametrize("name", [name for name in COMPUTING if not name.endswith(QUICKLY)])
+def test_tables_are_computed_in_the_folder_and_by_the_processes_that_are_asked_for(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def computing(calls: object, folder: Path, *, n_jobs: int, **_: object) -> None:
+        asked.append((folder, n_jobs))
+        raise InterruptedError
+
+    monkeypatch.setattr(results, "run_all", computing)
+    with pytest.raises(InterruptedError):
+        import_module(name).tables("quick", tmp_path, n_jobs=3)
+    assert asked == [(tmp_path, 3)]
+
+
 def test_the_version_of_pytorch_decides_on_the_runs_that_name_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -2,6 +2,8 @@
 is the same.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -26,7 +28,7 @@ from leamvd_paper.studies import (
     two_directions,
 )
 from leamvd_paper.studies.esd import population, simulate
-from leamvd_paper.studies.layers import Images
+from leamvd_paper.studies.layers import Images, Study
 from leamvd_paper.studies.results import Call, Result
 
 IMAGES, TRAINING, READING = Images(n_images=40), Training(dtype="float64"), Reading(n_gen=2)
@@ -149,6 +151,62 @@ def behind(call):
     for name, value in call.arguments.items():
         if isinstance(value, Call) and name not in ("first", "second", "third"):
             yield from behind(value)
+
+
+STUDIES = {  # with other settings than the usual ones
+    "architectures": replace(architectures.PROFILES["quick"], width=5, budget=50),
+    "classification": classification.PROFILES["quick"]
+    .changed(epochs=3, tuning_rate=0.3, n_chains=15, n_temperatures=7)
+    .known(),
+    "explanation": explanation.PROFILES["quick"].changed(sigmas=(0.2, 0.4), n_pairs=3).known(),
+    "fine-tuning": fine_tuning.PROFILES["quick"].changed(epochs=3, rates=(0.3, 0.4)).known(),
+    "minima": replace(minima.PROFILES["quick"], sigmas=(0.2,)),
+    "readings": readings.PROFILES["quick"].changed(budget=70).known(),
+}
+PLANS = {
+    "architectures": architectures.plan,
+    "classification": classification.plan,
+    "explanation": explanation.plan,
+    "fine-tuning": fine_tuning.plan,
+    "minima": minima.plan,
+    "readings": lambda study: {
+        "functions": readings.on_functions(study),
+        "directions": readings.follows(study),
+    },
+}
+
+# a layer has those of its method, and rates are chosen on fewer images
+OF_METHODS = {"training", "reading", "images"}
+# what tells calls apart
+NAMING = {"networks", "functions", "sizes", "scales", "n_held_out", "rbm_seeds", "seeds", "methods"}
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_calls_have_the_settings_of_their_study(name) -> None:
+    settings = vars(STUDIES[name])
+    heard = set()
+    for _, calls in PLANS[name](STUDIES[name]).values():
+        for call in calls.values():
+            # a layer has those of its method, and rates are chosen on fewer images
+            for setting in call.arguments.keys() & settings.keys() - {
+                "training",
+                "reading",
+                "images",
+            }:
+                assert call.arguments[setting] == settings[setting], (call.key, setting)
+                heard.add(setting)
+    own = settings.keys() - vars(Study()).keys()
+    named = {
+        "networks",
+        "functions",
+        "sizes",
+        "scales",
+        "rbm_seeds",
+        "n_held_out",
+        "seeds",
+        "methods",
+    }
+    assert heard >= own - named - {"images"}
 
 
 @pytest.mark.parametrize("name", QUICK)

@@ -10,13 +10,17 @@ import pytest
 from click.testing import CliRunner
 
 from leamvd.networks.contrastive_divergence import CDSettings, ContrastiveDivergence
-from leamvd.networks.dbn import layer_seed
+from leamvd.networks.dbn import Training, layer_seed
 from leamvd.networks.objective import reconstruction_errors
+from leamvd.optimizers.reading import Reading
 from leamvd_paper.cli import main
 from leamvd_paper.studies import results, settings_map
 from leamvd_paper.studies.claims import Errors, Margins
 from leamvd_paper.studies.layers import Images
 from leamvd_paper.studies.settings_map import BOOK, CELLS, START, Map
+from leamvd_paper.studies.study_methods import Method
+
+X0 = np.ones(3)
 
 SETTINGS = {
     "plain": CDSettings(batch_size=50, learning_rate=0.2),
@@ -78,6 +82,25 @@ def test_of_iterations_that_are_kept_one_is_the_end_of_the_training(recorded: Ma
             assert call.arguments["reading"].n_gen in kept, method
             ends.add(method)
     assert ends >= {"cd", "lea-mvd", "lea-mvd:printed"}
+
+
+def test_contrastive_divergence_is_looked_at_ten_times_over_its_last_fifth() -> None:
+    study = settings_map.SMALL.study(*BOOK)
+    late = [iteration for iteration in study.iterations or () if iteration > 50]
+    assert late == [*range(246, 301, 6)], "of 300 epochs"
+
+
+def test_searches_that_are_compared_have_as_many_evaluations() -> None:
+    evaluations = {}
+    for name in ("lea-mvd", "sep-cma-es"):
+        method = Method.parse(settings_map.METHODS[name])
+        reading = method.reading(Reading())
+        opt = method.training(Training()).optimizer(method.trainer, X0, reading=reading, seed=0)
+        for _ in range(opt.n_gen):
+            opt.tell(opt.ask(), (opt.ask() ** 2).sum(axis=1))
+        evaluations[name] = opt.nfev
+    more = evaluations["sep-cma-es"] - evaluations["lea-mvd"]
+    assert 0 <= more < 24, "to a generation"
 
 
 def test_starts_are_where_searches_begin_and_on_shared_inputs_on_the_course_of_cd(
@@ -210,6 +233,9 @@ def test_the_smallest_change_of_one_setting_that_turns_an_answer_is_named() -> N
 
 def test_a_protocol_that_ends_near_the_constant_image_is_marked() -> None:
     told, near = made({BOOK: {}}), made({("0.1/0.003", 1): {}}, ratio=0.95)
+    # in one layer, on its own inputs
+    near.loc[near["layer"] != 2, "mean_field_ratio"] /= 2
+    near.loc[near["inputs"] == "shared", "mean_field_ratio"] *= 2
     marked = settings_map.untold(pd.concat([told, near]))
     assert list(marked) == ["0.1/0.003"]
     assert marked["0.1/0.003"] == pytest.approx(0.95, rel=1e-3)
@@ -228,6 +254,8 @@ def test_errors_over_those_of_contrastive_divergence_are_paired_by_seed() -> Non
 
 def test_a_part_is_met_where_it_is_in_all_seeds_and_mixed_where_in_some() -> None:
     table = made({BOOK: {START: [(500, 500), (500, 500), (800, 800)]}})
+    own_start = (table["method"] == START) & (table["inputs"] == "own") & (table["layer"] == 3)
+    table.loc[own_start, "mean_field"] *= 3  # which is no start of contrastive divergence's
     table.loc[
         (table["method"] == "lea-mvd") & (table["layer"] == 2) & (table["seed"] == 1), "mean_field"
     ] *= 10
@@ -339,6 +367,26 @@ def test_settings_of_the_map_are_the_cell_of_the_map() -> None:
         there |= settings_map.plan(dataclasses.replace(recorded, cells=cells))["runs"][1]
     for (_, batches, *label), call in same.items():
         assert call.key == there["0.01/0.003", batches, *label].key
+
+
+def test_an_answer_of_ones_own_has_a_column_for_each_seed_and_geometric_means_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = {START: [(500, 500), (600, 600), (700, 700)]}
+    rows = made({(settings_map.OWN, 5): start}).query("seed < 3")
+    apart = rows["mean_field_ratio"] * 2.0 ** rows["seed"]  # a geometric mean of twice seed 0's
+    table = rows.assign(mean_field_ratio=apart.where(rows["inputs"] == "own", 99.0))
+    monkeypatch.setattr(results, "tables", lambda *_, **__: {"runs": table})
+    given = {"x0": "batch", "x0_batches": 5}
+    maps = settings_map.own_maps("C4", given, dataset="digits", n_images=100)
+    parts, ratios = settings_map.own_answer("C4", maps, tmp_path)
+    assert [name for name in parts if name.startswith("seed")] == ["seed 0", "seed 1", "seed 2"]
+    told = ratios.set_index("of")
+    ends = {"CD": [400, 400, 400], "start": [500, 600, 700]}
+    for name, errors in ends.items():
+        expected = 2 * 0.3 * np.array(errors) / 400
+        found = told.loc[f"7×7 pixels, {name}", ["RBM 1", "RBM 2", "RBM 3"]]
+        assert found.tolist() == pytest.approx(expected.tolist(), rel=1e-3), name
 
 
 def test_the_command_answers_a_claim_at_ones_own_settings(tmp_path: Path) -> None:
@@ -466,6 +514,8 @@ def test_the_nearest_cell_misses_both_printed_numbers_by_the_smallest_factor() -
     near = settings_map.nearness(table)
     assert list(near.index) == [BOOK, FAR]
     assert near["factor"].to_numpy() == pytest.approx([1, 2], rel=1e-3)
+    fewer = table.assign(n_images=5_000, mean_field=table["mean_field"] / 2)
+    assert settings_map.nearness(fewer)["factor"].to_numpy() == pytest.approx([1, 2], rel=1e-3)
     assert near.loc[FAR, "RBM 3 / constant's"] == pytest.approx(0.3 * 450 / 400, rel=1e-3)
 
 

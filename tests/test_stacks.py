@@ -1,5 +1,6 @@
 """Sections 3 and 4: a small run from settings to figures, and tables with known answers."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -93,6 +94,16 @@ def test_the_start_is_shown_where_the_search_begins_or_as_the_controls_have_it()
     assert len(stacks.with_start(without, control[:0])) == len(without)
 
 
+@pytest.mark.parametrize("size", ["7x7", "28x28"])
+def test_a_run_is_compared_with_what_is_recorded_of_its_size(size: str) -> None:
+    """Of the paper's methods with itself: which shares most with it is that."""
+    measured = stacks.tables(size=size)
+    runs = measured.runs[measured.runs["iteration"].isin([0, 50])]
+    ratios = stacks.summary(measured._replace(runs=runs), "paper", size)
+    assert ratios["ratio"].tolist() == pytest.approx([1] * len(ratios))
+    assert "ratio" not in stacks.summary(measured._replace(runs=runs), "paper", size, n_gen=49)
+
+
 def test_means_at_the_end() -> None:
     cells = {
         ("own", 1, "cd"): [[9.0, 1.0], [9.0, 5.0]],
@@ -182,6 +193,14 @@ def test_backends_are_compared_in_first_layers_and_in_those_above_on_shared_inpu
     for backend, rows in zip(labels["search"], calls.values(), strict=True):
         training = rows.arguments["training"]
         assert backend == f"{training.backend} {training.precision}"
+
+
+def test_sets_of_images_share_none() -> None:
+    sets = []
+    for study in stacks.IMAGE_SETS:
+        images = replace(study.images, dataset="digits", n_images=140)
+        sets.append({image.tobytes() for image in images.load("float32").train})
+    assert len(set.union(*sets)) == sum(map(len, sets))
 
 
 def test_of_many_methods_the_papers_are_told_apart() -> None:

@@ -51,6 +51,12 @@ def test_groups_are_summarized_in_their_order(geometric: bool, mean: float) -> N
     assert found.loc[1, ["low", "high"]].isna().all()
 
 
+def test_runs_without_a_value_are_not_counted() -> None:
+    table = pd.DataFrame({"method": "a", "value": [2.0, np.nan, 8.0]})
+    counted = summarize(table, "value", ["method"])
+    assert counted[["runs", "mean"]].to_numpy().tolist() == [[2, 5]]
+
+
 # ---- runs of the same seed
 
 

@@ -102,6 +102,34 @@ def test_resets_come_after_ten_failures_and_are_a_trap_near_the_optimum() -> Non
     assert (at_the_optimum["relative"] == 1).all()
 
 
+def test_step_sizes_are_of_all_generations_but_the_first() -> None:
+    table = pd.DataFrame({"seed": 7, "generation": [1, 2, 3], "beta2": [1.0, 0.5, 1.0]})
+    rows = table.assign(
+        success=[False, True, False],
+        reset=[True, False, True],
+        descent_share=[0.9, 0.2, 0.4],
+        beta1=[9.0, 0.5, 2.0],
+    )
+    found = two_directions.step_sizes(rows).loc[7]
+    assert found[["success", "full", "descent_share"]].tolist() == pytest.approx([50, 50, 30])
+    assert found[["beta1 min", "beta1 max", "resets"]].tolist() == [0.5, 2.0, 1]
+
+
+def test_tables_are_of_the_runs_and_functions_that_are_asked_for() -> None:
+    given = {"n_var": 5, "n_gen": 4, "seeds": (0, 3), "n_populations": 2, "function": "rastrigin"}
+    found = two_directions.tables("quick", generation=3, generations=(1, 2), seed=4, **given)
+    for n_var, scene in ((2, found.flat), (3, found.solid)):
+        assert scene.numbers.name == f"rastrigin, n = {n_var}, generation 3"
+        *_, last = dataclasses.replace(Settings(**given), n_var=n_var, n_gen=3).run(4)
+        np.testing.assert_array_equal(scene.vectors.loc["mean"], last.mean)
+    assert {*found.trace["seed"]} == {*found.resets["seed"]} == {0, 3}
+    assert {*found.resets["reading"]} == {*two_directions.RESETS}
+    populations = found.shifts.groupby(["function", "generation", "seed"])["change"].first()
+    names = ("sphere", "ellipsoid", "rastrigin")
+    assert {*populations.index} == {(f, t, seed) for f in names for t in (1, 2) for seed in (0, 1)}
+    assert populations.nunique() == len(populations)
+
+
 @pytest.mark.parametrize("n_var", [2, 3])
 def test_a_generation_taken_apart(n_var: int) -> None:
     points, vectors, numbers, slices = two_directions.scene(SMALL, n_var, generation=4, seed=2)
