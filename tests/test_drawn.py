@@ -437,7 +437,7 @@ def test_ends_stand_in_the_row_of_their_method() -> None:
         points = [line.get_xydata()[0] for line in lines(ax) if line.get_marker() == "o"]
         found = sorted((x, round(y)) for x, y in points)
         middles = [np.mean(segment[:, 0]) for segment in segments(ax)]
-        np.testing.assert_allclose(sorted(middles), [x for x, _ in sorted(points)])
+        np.testing.assert_allclose(sorted(middles), sorted(x for x, _ in points))
         heights = sorted(y for _, y in points)
         assert min(np.diff(heights)) > 0.2, "no two marks lie on each other"
         np.testing.assert_allclose(found, sorted(expected))
