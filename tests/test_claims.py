@@ -435,6 +435,8 @@ def test_a_sentence_names_the_method_and_then_what_it_is_compared_with() -> None
             assert re.search(f"{re.escape(named(row.baseline))}$", behind)
             assert row.baseline not in before
     assert rows.query("claim == 'C13'")["says"].str.endswith("that escape is {}").all()
+    of_networks = rows.query("claim == 'C14'")["says"]
+    assert of_networks.str.contains("images are wrong as at the start").all()
     classifiers = rows.query("claim == 'C15'")["where"].tolist()
     assert classifiers == ["classifier, 7×7 pixels", "classifier, 28×28 pixels"]
     for name, setting in ABLATED.items():

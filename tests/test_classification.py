@@ -245,6 +245,10 @@ def test_the_picture_has_a_point_for_each_stack_and_a_level_for_each_study() -> 
     assert_methods_have_their_colors(figure)
     small, large = figure.axes
     assert (small.get_title(), large.get_title()) == ("7×7 pixels", "28×28 pixels")
+    assert (small.get_xlabel(), figure.get_supylabel()) == (
+        "error / constant image's",
+        "test error after fine-tuning, %",
+    )
     assert faces_drawn(small) == {(0.1, 3, 0.2, 4): True, (0.3, 5): False}
     assert faces_drawn(large) == {(0.04, 1.6): True}
     for ax, level in ((small, 4.5), (large, 2.0)):

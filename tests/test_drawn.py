@@ -240,6 +240,8 @@ def test_weights_by_rank() -> None:
     for method, rows in table.groupby("method"):
         assert_curve(ax, method, rows["rank"], rows["weight"])
     assert ax.get_title().endswith(" 5 individuals")
+    best = table.loc[table["weight"].idxmax(), "rank"]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == (f"rank ({best} = best)", "weight")
 
 
 def test_differences_are_from_the_exact_probability_in_points_of_a_percent() -> None:
@@ -264,6 +266,7 @@ def test_ellipses_of_one_and_two_standard_deviations_around_the_means() -> None:
     points = esd.population(9, seed=1)
     models = esd.normal_models(points, [0.5, 2.25])
     figure = esd.plot_models(points, models)
+    assert (figure.get_supxlabel(), figure.get_supylabel()) == ("$x_1$", "$x_2$")
     for ax, (_, a, x1, x2, s1, s2) in zip(figure.axes, models.itertuples(), strict=False):
         assert ax.get_title() == f"exponent {a:g}"
         (colored,) = (c for c in ax.collections if isinstance(c, PathCollection))
@@ -294,6 +297,7 @@ def test_a_run_is_that_of_the_first_seed_with_its_successes_and_failures(
     for ax, column in ((best, "best"), (std, "std")):
         (line,) = lines(ax)
         np.testing.assert_allclose(line.get_xydata(), run[["generation", column]])
+    assert (best.get_ylabel(), scales(best)) == ("best value", "linear, log")
     assert_curve(beta, r"$\beta_1$", run["generation"], run["beta1"])
     assert_curve(beta, r"$\beta_2$", run["generation"], run["beta2"])
     for name, rows in run.query("generation > 1").groupby("success"):
@@ -303,6 +307,7 @@ def test_a_run_is_that_of_the_first_seed_with_its_successes_and_failures(
 
 def test_cosines_and_lengths_of_every_run(trace: pd.DataFrame) -> None:
     left, right = two_directions.plot_orthogonality(trace).axes
+    assert left.get_ylabel() == "cosine with P"
     columns = {r"$C_{ani}$": "descent_path", r"$\hat C_{ani}$": "hat_path"}
     for label, column in columns.items():
         drawn = [line.get_ydata() for line in left.lines if line.get_label() == label]
@@ -317,6 +322,7 @@ def test_resets_are_compared_by_the_best_value_over_the_first() -> None:
     table = made("std", "best", "relative", reading=names, seed=[4, 5], generation=[1, 2, 3])
     left, right = two_directions.plot_resets(table).axes
     assert right.get_ylabel() == "best value / first best value"
+    assert scales(left) == scales(right) == "linear, log"
     for name, rows in of(table, seed=4).groupby("reading"):
         assert_curve(left, f"reset: {name}", rows["generation"], rows["std"])
     assert len(lines(left)) == len(names)
@@ -344,6 +350,7 @@ def test_a_generation_in_the_plane() -> None:
         }
     assert_curve(plane, "weighted mean", *vectors.loc[["mean"]].to_numpy().T)
     np.testing.assert_allclose(dots(projections), [points[1:][["rank", "projection"]]])
+    assert f"({points['rank'].iloc[1]} = second best)" in projections.get_xlabel()
     assert levels(projections) == [numbers["mu_ani"]]
     (band,) = projections.patches
     ends = numbers["mu_ani"] + numbers["sigma_ani"] * np.array([-1, 1])
@@ -368,6 +375,7 @@ def test_signs_stand_in_the_row_of_their_shift_beside_one_half() -> None:
     for ax, function in zip(axes, functions, strict=True):
         assert ax.get_title() == function
         assert levels(ax, "x") == [50]
+        assert ax.get_xlabel() == "% in which f falls"
         for generation in (1, 5, 9):
             rows = of(table, function=function, generation=generation)
             found = curve(ax, f"generation {generation}")
@@ -393,7 +401,9 @@ def of_runs(methods: list[str]) -> pd.DataFrame:
 def test_learning_is_a_mean_over_runs_in_the_panel_of_its_layer_and_inputs() -> None:
     table = of_runs(["cd", "lea-mvd"])
     start = of(of_runs(["start"]), iteration=0)
-    figure = stacks.plot_learning(pd.concat([start, table]), "mean_field", "error", constant=True)
+    figure = stacks.plot_learning(pd.concat([start, table]), "mean_field", "asked", constant=True)
+    assert figure.get_supylabel() == "asked"
+    assert {ax.get_xlabel() for ax in figure.axes} == {"", "epoch or generation"}
     for ax, (layer, inputs) in zip(figure.axes, product((1, 2), ("own", "shared")), strict=True):
         assert ax.get_title() == f"RBM {layer}, {inputs} inputs"
         here = of(table.query("iteration > 0"), layer=layer, inputs=inputs)
@@ -412,7 +422,8 @@ def test_learning_is_a_mean_over_runs_in_the_panel_of_its_layer_and_inputs() -> 
 def test_ends_stand_in_the_row_of_their_method() -> None:
     methods = ["cd", "lea-mvd", "random"]
     table = of_runs(methods)
-    figure = stacks.plot_ends(table, "error")
+    figure = stacks.plot_ends(table, "asked")
+    assert figure.get_supxlabel() == "asked"
     figure.draw_without_rendering()
     scales = {"mean_field": 2, "test_mean_field": 0.4}
     for ax, (layer, inputs) in zip(figure.axes, product((1, 2), ("own", "shared")), strict=True):
@@ -425,6 +436,8 @@ def test_ends_stand_in_the_row_of_their_method() -> None:
             expected += [(rows[name].mean() / scale, at) for name, scale in scales.items()]
         points = [line.get_xydata()[0] for line in lines(ax) if line.get_marker() == "o"]
         found = sorted((x, round(y)) for x, y in points)
+        middles = [np.mean(segment[:, 0]) for segment in segments(ax)]
+        np.testing.assert_allclose(sorted(middles), sorted(x for x, _ in points))
         heights = sorted(y for _, y in points)
         assert min(np.diff(heights)) > 0.2, "no two marks lie on each other"
         np.testing.assert_allclose(found, sorted(expected))
@@ -467,6 +480,7 @@ def test_effects_stand_in_the_row_of_their_alternative() -> None:
     table = table.assign(item="R13", different=True, same=False)
     (ax,) = readings.plot_effects(table).axes
     assert ax.yaxis_inverted()
+    assert (ax.get_xlabel(), ax.get_xscale()) == ("final error over the default's", "log")
     ticks = ax.get_yticks()
     for label, method in zip(ax.get_yticklabels(), methods, strict=True):
         words = named(method).removeprefix("LEA-MVD, ")
@@ -582,11 +596,13 @@ def test_falls_are_shown_as_measured_beside_as_predicted() -> None:
             rows = of(table, layer=layer, reset=reset, noise=noise)
             rows = rows.sort_values("sigma0")
             assert_curve(left, name, rows["sigma0"], rows["measured"])
+            assert_band(left, name, *rows.sort_values("sigma0")[["low", "high"]].to_numpy().T)
             np.testing.assert_allclose(line.get_xydata(), rows[["sigma0", "predicted"]])
             assert line.get_color() == next(
                 drawn.get_color() for drawn in left.lines if drawn.get_label() == name
             )
         assert scales(left) == scales(right) == "log, linear"
+    assert left.get_xlabel() == right.get_xlabel() == "σ0"
 
 
 def test_falls_of_ever_larger_layers() -> None:
@@ -640,11 +656,15 @@ def test_ratios_to_separable_cma_es_are_geometric_means_functions_without_many_m
     marks = [*longer_searches.EARLY]
     methods = [*longer_searches.DRAWN, "cd"]
     table = made("ratio", problem=problems, method=methods, mark=marks, seed=[0, 1])
-    axes = longer_searches.plot_used(table).axes
+    figure = longer_searches.plot_used(table)
+    axes = figure.axes
+    assert figure.get_supylabel() == "best value / that of separable CMA-ES"
+    assert axes[0].get_xlabel() == "evaluations for\neach variable"
     assert [ax.get_title() for ax in axes[:2]] == ["sphere\nn = 10", "rastrigin\nn = 10"]
     assert axes[0].get_xticks().tolist() == marks
     for ax, problem in zip(axes, problems[::-1], strict=False):
         assert levels(ax) == [1]
+        assert scales(ax) == "log, log"
         for method in longer_searches.DRAWN:
             rows = of(table, problem=problem, method=method)
             logs = np.log(rows["ratio"]).groupby(rows["mark"]).mean()
@@ -701,7 +721,9 @@ def test_answers_stand_in_the_row_of_their_claim_and_in_the_column_of_their_cell
 def test_ends_of_a_cell_stand_in_its_column() -> None:
     methods = ["start", "lea-mvd", "lea-mvd:printed"]
     table = of_cells("ratio", layer=[2, 3], method=methods)
-    axes = settings_map.plot_ends(table).axes
+    figure = settings_map.plot_ends(table)
+    axes = figure.axes
+    assert figure.get_supylabel() == "error / CD's"
     for ax, layer in zip(axes, (2, 3), strict=True):
         assert ax.get_title() == f"RBM {layer}"
         for method in methods:
@@ -733,6 +755,7 @@ def test_networks_of_a_cell_stand_in_its_column_and_random_ones_are_levels() -> 
     alone = alone.assign(protocol="any", batches=0)
     table = pd.concat([trained, searched, as_large, alone]).drop(columns="cell")
     (ax,) = settings_map.plot_networks(table).axes
+    assert ax.get_ylabel() == "test error, %"
     for method in ("start", "lea-mvd"):
         rows = of(searched, method=method).eval("percent = 100 * test_error")
         assert_columns(ax, named(method), rows, "percent")

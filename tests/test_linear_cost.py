@@ -221,6 +221,7 @@ def test_bars_of_time_reach_to_its_quartiles_and_memory_has_none() -> None:
     plt.close(figure)
     time, memory = figure.axes
     assert [ax.get_ylabel() for ax in (time, memory)] == ["time, seconds", "memory, bytes"]
+    assert time.get_xlabel() == memory.get_xlabel() == "variables $n$"
     assert not memory.collections
     (bars,) = time.collections
     ends = [segment[:, 1] for segment in bars.get_segments()]

@@ -13,7 +13,7 @@ import pytest
 from matplotlib.colors import same_color
 
 import reference
-from figures import assert_sound
+from figures import assert_sound, assert_told_apart
 from leamvd import LEAMVD, Reading
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.dbn import layer_seed
@@ -234,6 +234,7 @@ def test_places_are_decades_apart_beyond_the_smallest_and_intervals_are_quartile
     figure = origin.plot_places(table, "sphere", 100)
     plt.close(figure)
     assert_sound(figure)
+    assert_told_apart(figure)
     rows = table.query("function == 'sphere' and n_var == 100 and scale == 1")
     for ax, method in zip(figure.axes, (origin.DEFAULT, origin.SMALL), strict=True):
         ticks = zip(ax.get_xticks(), ax.get_xticklabels(), strict=True)
@@ -243,6 +244,8 @@ def test_places_are_decades_apart_beyond_the_smallest_and_intervals_are_quartile
         separable = rows[rows["method"].str.startswith(origin.BASELINE)]
         (level,) = (line for line in ax.lines if line.get_label() == named(origin.BASELINE))
         assert {*level.get_ydata()} == {separable.groupby("noise")["best"].median().iloc[0]}
+        assert ax.get_title() == named(method).removeprefix("LEA-MVD, ")
+        assert ax.get_xlabel() == "place of the optimum"
         at = ax.transData.transform([(c, 1.0) for c in origin.PLACES])[:, 0]
         assert np.diff(at)[1:] == pytest.approx(np.full(3, np.diff(at)[1])), "0.1, 1, 10 and 100"
         assert 0 < at[1] - at[0] < at[2] - at[1], "zero is near"

@@ -270,6 +270,7 @@ def test_the_papers_numbers_stand_beside_ours_in_the_colors_of_methods() -> None
     assert faces_drawn(first) == {(14_128, 0): True, (51_482, 0.27): False}
     (papers,) = (line for line in first.lines if line.get_marker() == "D" and len(line.get_xdata()))
     assert papers.get_xydata().tolist() == [[50_000, -0.27]]
+    assert second.get_xlabel() == "error of 10,000 images"
     names = [label.get_text() for label in second.get_yticklabels()]
     places = {x: names[round(y)] for line in second.lines for x, y in line.get_xydata()}
     assert places == {900: "LEA-MVD"}

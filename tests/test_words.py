@@ -139,5 +139,7 @@ def test_columns_keep_their_order_and_truths_are_words() -> None:
 
 
 def test_an_interval_is_joined_whatever_its_column_is_called() -> None:
-    table = pd.DataFrame({"name": ["x"], "n": [5], "cost": 2.0, "cost low": 1.0, "cost high": 4.0})
-    assert cells_of(shown(table)) == [["name", "n", "cost"], ["x", "5", "2.0 (1.0 to 4.0)"]]
+    table = pd.DataFrame(
+        {"name": ["x"], "n": [0.01254], "cost": 2.0, "cost low": 1.0, "cost high": 4.0}
+    )
+    assert cells_of(shown(table)) == [["name", "n", "cost"], ["x", "0.0125", "2.0 (1.0 to 4.0)"]]
