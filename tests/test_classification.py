@@ -127,6 +127,8 @@ def test_probes_begin_with_the_images_and_an_identical_class_is_never_told_apart
     assert rows["features_std"].tolist()[1:] == pytest.approx([0, 0], abs=1e-12)
     assert rows["test_error"][0] < 0.5 < rows["test_error"][1]
     assert rows["seconds"].is_monotonic_increasing
+    above = layers.probes(as_result(stack(49, 6, 3)), DIGITS, "float64", first=2).rows
+    assert above["layer"].tolist() == [2]
 
 
 def test_a_model_of_independent_pixels_has_their_likelihood() -> None:

@@ -37,6 +37,19 @@ def test_a_problem_is_set_by_its_seed_and_its_optimum_is_moved(
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "side"),
+    [("rastrigin", 10.24), ("ackley", 65.536), ("griewank", 1_200), ("schwefel", 1_000)],
+)
+def test_the_unit_cube_is_as_wide_as_the_usual_domain(name: str, side: float) -> None:
+    value, gradient = data.in_unit_cube(name, np.full(3, 0.25))
+    steps = np.array([[0.5, -1.0, 2.0], [0.0, 0.3, 0.0]])
+    U = 0.25 + steps / side
+    np.testing.assert_allclose(value(U), data.MULTIMODAL[name].value(steps), atol=1e-9)
+    expected = side * data.MULTIMODAL[name].gradient(steps)
+    np.testing.assert_allclose(gradient(U), expected, atol=1e-6)
+
+
 def test_a_function_of_bbob_largescale_is_of_its_instance_and_above_its_minimum() -> None:
     pytest.importorskip("cocoex", reason="needs leamvd-paper[coco]")
     (x0, first), (other, second) = (data.problem("bbob-f1", 20, seed) for seed in (0, 1))

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 from figures import assert_methods_have_their_colors, assert_sound, faces_drawn, faces_said
+from leamvd._support.threads import thread_count
 from leamvd.optimizers.cma_es import CMAES
 from leamvd_paper.studies import linear_cost
 from leamvd_paper.studies.results import provenance
@@ -168,6 +169,14 @@ def test_each_method_is_measured(method: str, monkeypatch: pytest.MonkeyPatch) -
     ), "quartiles of seven: one and a half rounds apart"
     assert row["normal_seconds"] == pytest.approx((middle / 2 + 7) * 24 / 5)
     assert (row["status"], row["population_bytes"]) == ("ok", 24 * 20 * 8)
+
+
+def test_what_is_measured_runs_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = []
+    work = lambda _: threads.append(thread_count(None)) or 1.0  # noqa: E731
+    monkeypatch.setattr(linear_cost, "generation", work)
+    row = linear_cost.measure("lea-mvd", 5, "float64").rows.squeeze()
+    assert {*threads} == {row["threads"]} == {1}
 
 
 def test_a_run_measures_what_it_is_asked_for(tmp_path) -> None:

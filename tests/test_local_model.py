@@ -66,6 +66,12 @@ def test_an_objective_is_asked_as_often_as_is_said() -> None:
     assert sum(map(len, asked)) == 61
     assert {X.dtype for X in asked} == {np.dtype(np.float32)}
     assert max(map(len, asked)) == local_model.BATCH
+    even = []
+    for X in asked[1:]:
+        above, below = np.split(objective(X.astype(np.float64)), 2)
+        even.append((above + below) / 2 - 3)
+    quadratics = 2 * np.concatenate(even) / 0.1**2
+    assert model.scatter == pytest.approx(quadratics.std(ddof=1), rel=1e-3)
     pairs = np.concatenate([np.split(X, 2)[0] + np.split(X, 2)[1] for X in asked[1:]])
     np.testing.assert_allclose(pairs, 2, rtol=1e-6)
 

@@ -207,7 +207,11 @@ def test_what_to_use_is_told_by_ratios_of_the_same_seed_and_each_problem_counts_
 
 
 def test_the_recommended_reading_is_what_the_rule_chooses() -> None:
-    ratios = longer_searches.over_separable(longer_searches.early())
+    early = longer_searches.early()
+    assert not early.duplicated(["problem", "mark", "method", "seed"]).any()
+    assert {*early["mark"]} == {*longer_searches.EARLY}
+    ratios = longer_searches.over_separable(early)
+    assert ratios["ratio"].notna().all(), "beside a search of the same seed"
     rows = longer_searches.choice(ratios, results.read_recorded("what_to_use_moved"))
     assert sorted(rows["method"]) == sorted(longer_searches.READINGS)
     chosen = rows.loc[rows["cost mean"] <= 1.1, "method"].iloc[0]

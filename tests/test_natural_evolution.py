@@ -75,6 +75,28 @@ def test_cr_fm_nes_is_the_authors_program_step_by_step(
     assert ours.best_fun == pytest.approx(theirs.f_best)
 
 
+@pytest.mark.parametrize("traveled", [0.05, 0.5])
+def test_how_fast_the_step_size_adapts_depends_on_how_far_the_mean_has_traveled(
+    traveled: float,
+) -> None:
+    """In units of what is expected of N(0, I): below a tenth a search converges."""
+    opt = CRFMNES(X0, sigma0=0.7, population_size=10, n_gen=9, seed=5, x0_in_population=False)
+    X = opt.ask()
+    F = sphere(X)
+    length = np.linalg.norm(opt._v)
+    unit = opt._v / length
+    y = (X - X0)[np.argsort(F)] / 0.7
+    z = y + (1 / np.sqrt(1 + length**2) - 1) * np.outer(y @ unit, unit)
+    utilities = natural_evolution.rank_weights(10) - 1 / 10
+    c = opt._c_sigma
+    step = np.sqrt(c * (2 - c) * opt._mu_eff) * utilities @ z
+    opt._path_sigma = (traveled * opt._normal_length * np.eye(8)[0] - step) / (1 - c)
+    opt.tell(X, F)
+    eta = {0.05: opt._eta_converging, 0.5: opt._eta_stagnant}[traveled]
+    slope = utilities @ (z**2 - 1).sum(axis=1)
+    assert opt._sigma == pytest.approx(0.7 * np.exp(eta / 2 * slope / 8))
+
+
 def test_gradients_are_those_of_the_log_likelihood_by_the_inverse_of_fishers_matrix() -> None:
     """Here nothing is approximated: alpha is 1. The parameters are v and log D, at D = I."""
     rng = np.random.default_rng(0)

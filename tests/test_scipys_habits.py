@@ -278,6 +278,7 @@ def test_a_first_step_above_the_width_of_bounds_is_warned_of(method: str) -> Non
     assert [warning.filename for warning in caught] == [__file__]
     with pytest.warns(OptimizeWarning, match="index 1: "):
         run(x0=np.zeros(3), bounds=[(0, 0), (0, 0.01), (0, None)], method=method, n_gen=2)
+    run(x0=np.zeros(6), bounds=(-0.05, 0.05), method=method, n_gen=2)  # as wide as sigma0
     if method == "lea-mvd":
         run(x0=np.zeros(6), bounds=(-0.01, 0.01), limits="first", n_gen=2)
         run(x0=np.zeros(6), bounds=(-1e308, 1e308), n_gen=2)
