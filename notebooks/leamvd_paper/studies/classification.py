@@ -277,12 +277,26 @@ def _recorded(profile: str, *methods: str) -> Recorded:
     return Recorded(study, planned)
 
 
+WIDER = PROFILES["paper-28x28"].changed(scales=("0.3", "1"), seeds=tuple(range(5)))
+
+
+def _wider() -> Plan:
+    """Return the plan of networks of random weights that are larger than those of the profiles."""
+    columns, calls = plan(WIDER.known())["runs"]
+    random = {}
+    for run, call in calls.items():
+        if run[1].startswith(RANDOM):
+            random[run] = call
+    return {"runs": (columns, random)}
+
+
 RECORDED = {
     "classification": _recorded("paper"),
     "classification_controls": _recorded("controls"),
     "classification_28x28": _recorded("paper-28x28"),
     "mistakes": _recorded("paper", ONE_EPOCH, "cd", "lea-mvd"),
     "mistakes_28x28": _recorded("paper-28x28", ONE_EPOCH, "cd"),
+    "classification_28x28_wider": Recorded(WIDER, _wider),
 }
 
 # ---- tables

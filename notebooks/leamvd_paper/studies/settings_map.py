@@ -219,8 +219,13 @@ LARGE = Map(
     methods=(METHODS["lea-mvd:printed"], METHODS["lea-mvd"]),
     searched=(),
 )
-# searched at 28x28 pixels too: of those that the rule names the first two
-SEARCHED_CELLS: tuple[Cell, ...] = (("0.01/0.003", 60), ("0.01/0.003", 5))
+# searched at 28x28 pixels too: of those that the rule names the first two, and both from an epoch
+SEARCHED_CELLS: tuple[Cell, ...] = (
+    ("0.01/0.003", 60),
+    ("0.01/0.003", 5),
+    ("0.01/0.01", 600),
+    BOOK,
+)
 SEARCHED = dataclasses.replace(LARGE, cells=SEARCHED_CELLS, searched=SEARCHED_CELLS)
 SHARED = Map(inputs=("shared",)).changed(protocols=BOOK[:1])
 FULL_CELLS: tuple[Cell, ...] = (BOOK, ("0.1/0.1", 5), ("0.01/0.003", 60))
