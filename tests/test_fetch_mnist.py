@@ -145,7 +145,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("LEAMVD_DATA_DIR", raising=False)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setattr(pooch, "os_cache", lambda project: tmp_path / "cache" / project)
-    monkeypatch.setattr(mnist, "TIMEOUT", 0.25)
+    monkeypatch.setattr(mnist, "TIMEOUT", 1)
     monkeypatch.setattr(mnist, "MIRRORS", ())  # no test leaves this machine
     return tmp_path / "cache" / "leamvd" / "mnist"
 

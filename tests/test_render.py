@@ -368,7 +368,8 @@ def test_only_the_interval_of_a_sentence_is_kept_on_one_line() -> None:
 def test_a_page_is_described_by_its_first_paragraph() -> None:
     document = publish_doctree("Title\n=====\n\nFirst & all.\n\nSecond.")
     context = {"metatags": ""}
-    EXTENSION["_described"](None, "page", "page.html", context, document)
+    app = SimpleNamespace(config=SimpleNamespace(html_baseurl=""))
+    EXTENSION["_described"](app, "page", "page.html", context, document)
     assert context["metatags"] == '<meta name="description" content="First &amp; all." />'
 
 
