@@ -265,10 +265,9 @@ def of_doing_nothing() -> Numbers:
     return found
 
 
-def of_map(evidence: pd.DataFrame) -> Numbers:
+def of_map(runs: settings_map.Tables, evidence: pd.DataFrame) -> Numbers:
     """Return in how many choices of settings which claims hold, and what the start does in them."""
     answered = settings_map.answers(evidence)
-    runs = settings_map.recorded()
     small = answered.loc[["C3", "C4", "C5", "C10"]]
     whole = (small == "reproduced").any()
     partly = (answered == "partly").sum(axis=1)
@@ -415,9 +414,11 @@ def of_second_program() -> Numbers:
     }
 
 
-def numbers(on_map: pd.DataFrame, sizes: pd.DataFrame) -> dict[str, Any]:
-    """Return all numbers of the text by their names, given the parts of claims on the map, and step
-    sizes.
+def numbers(
+    on_map: settings_map.Tables, parts: pd.DataFrame, sizes: pd.DataFrame
+) -> dict[str, Any]:
+    """Return all numbers of the text by their names, given the map, the parts of claims on it, and
+    step sizes.
     """
     measured = claims.tables()
     evidence = claims.evidence(measured)
@@ -428,7 +429,7 @@ def numbers(on_map: pd.DataFrame, sizes: pd.DataFrame) -> dict[str, Any]:
     found.update(of_stacks(measured))
     found.update(of_networks())
     found.update(of_doing_nothing())
-    found.update(of_map(on_map))
+    found.update(of_map(on_map, parts))
     found.update(of_steps(sizes))
     found.update(of_use())
     found.update(of_second_program())
@@ -484,12 +485,13 @@ def prepare(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name in SOURCES:
         shutil.copy(ROOT / name, folder)
-    on_map = FIRST_PAGE["parts"]()
+    on_map = settings_map.recorded()
+    parts = FIRST_PAGE["parts"](on_map)
     sizes = explanation.step_sizes(explanation.tables().pairs)
-    found = numbers(on_map, sizes)
+    found = numbers(on_map, parts, sizes)
     words = json.dumps(found, ensure_ascii=False, indent=1)
     (folder / "numbers.json").write_text(words, encoding="utf-8")
-    save(FIRST_PAGE["answers"](on_map), "map", 3.9, 0.8, folder)
+    save(FIRST_PAGE["answers"](on_map, parts), "map", 3.9, 0.8, folder)
     save(doing_nothing(), "doing_nothing", 4, 0.6, folder)
     save(step_sizes(sizes), "step_sizes", 1.9, 1, folder)
 

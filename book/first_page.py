@@ -196,11 +196,10 @@ def figure(found: pd.Series) -> Figure:
     return drawn
 
 
-def parts() -> pd.DataFrame:
+def parts(found: settings_map.Tables) -> pd.DataFrame:
     """Return every part of the claims that are asked by the settings that the paper does not print,
     by these settings.
     """
-    found = settings_map.recorded()
     margins = Margins()
     networks = settings_map.evidence_of_networks(settings_map.networks(), margins)
     evidence = settings_map.evidence(found.runs, margins)
@@ -208,13 +207,14 @@ def parts() -> pd.DataFrame:
     return pd.concat([evidence, large, networks])
 
 
-def answers(judged: pd.DataFrame) -> Figure:
+def answers(found: settings_map.Tables, judged: pd.DataFrame) -> Figure:
     """Draw the answers to the claims of which there are `parts`."""
-    marked = settings_map.untold(settings_map.recorded().runs)
+    marked = settings_map.untold(found.runs)
     return settings_map.plot_answers(settings_map.answers(judged), [*marked])
 
 
 if __name__ == "__main__":
     data().to_json("book/static/first_page.json")
-    save(answers(parts()), "map", "book/static")
+    on_map = settings_map.recorded()
+    save(answers(on_map, parts(on_map)), "map", "book/static")
     save(figure(data()), "first_page", "book/static")

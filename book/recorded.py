@@ -242,7 +242,9 @@ def about(one: Entry) -> list[str]:
     """Return the paragraphs about a name and its tables."""
     known = one.provenance
     command = f"`leamvd record {one.name}`"
-    if one.name not in verify.all_recorded():
+    if "program" in known["settings"]:
+        command = f"`python {known['settings']['program']} {known['settings']['arguments']}`"
+    elif one.name not in verify.all_recorded():
         command = "none: it cannot be computed again"
     took = "time not recorded" if one.minutes == UNKNOWN else f"{one.minutes} minutes"
     pages = ", ".join(link(page, "../../") for page in one.pages)
@@ -250,6 +252,8 @@ def about(one: Entry) -> list[str]:
     lines.append(f"- section: {pages}")
     lines.append(f"- command: {command}; {took}, {one.size:.2f} MB")
     lines.append(f"- computed at commit `{known['commit']}`, processor: {known['processor']}")
+    if "note" in known:
+        lines.append(f"- note: {known['note']}")
     for table, rows in one.tables.items():
         feeds = ", ".join(f"`{figure}`" for figure in one.feeds(table)) or "none"
         names = ", ".join(f"`{column}`" for column in rows)

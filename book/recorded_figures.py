@@ -72,7 +72,8 @@ def run(cells: list[str]) -> None:
 def draw_first_page() -> None:
     """Draw the figures of the first page."""
     made = runpy.run_path(str(BOOK / "first_page.py"))
-    plots.save(made["answers"](made["parts"]()), "map")
+    on_map = made["settings_map"].recorded()
+    plots.save(made["answers"](on_map, made["parts"](on_map)), "map")
     plots.save(made["figure"](made["data"]()), "first_page")
 
 

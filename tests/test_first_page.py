@@ -90,12 +90,13 @@ def test_a_line_is_of_the_searches_of_its_method() -> None:
 
 
 def test_the_map_is_what_the_recorded_runs_answer(file_regression: Any) -> None:
-    figure = MADE["answers"](MADE["parts"]())
+    found = settings_map.recorded()
+    figure = MADE["answers"](found, MADE["parts"](found))
     assert_sound(figure)
     (ax,) = figure.axes
     claims = [label.get_text().partition(",")[0] for label in ax.get_yticklabels()]
     assert [*dict.fromkeys(claims)] == [*(f"C{n}" for n in range(3, 11)), "C15"]
-    untold = settings_map.untold(settings_map.recorded().runs)
+    untold = settings_map.untold(found.runs)
     assert len(ax.patches) == sum(protocol in untold for protocol, _ in settings_map.CELLS)
     assert_accepted(figure, "map", file_regression)
 

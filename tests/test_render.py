@@ -23,6 +23,7 @@ from leamvd_paper.book import render, sections
 
 ROOT = Path(__file__).parents[1]
 EXTENSION = runpy.run_path(str(ROOT / "book" / "sphinx_extension.py"))
+PAGES = runpy.run_path(str(ROOT / "book" / "notebook_pages.py"))
 PIXEL = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
 )
@@ -218,11 +219,7 @@ def test_a_forks_pages_lead_to_it(book: Path, pages: dict[Path, BeautifulSoup]) 
         assert not [link for link in links if "colab" in link]
 
 
-def test_without_an_address_there_are_no_buttons_and_settings_keep_theirs(tmp_path: Path) -> None:
-    made = runpy.run_path(str(ROOT / "book" / "sphinx_extension.py"))
-    options = {"repository_url": "", "launch_buttons": {"binderhub_url": "https://mybinder.org"}}
-    made["_link_to_the_repository"](None, SimpleNamespace(html_theme_options=options))
-    assert not any(options.values())
+def test_without_other_addresses_settings_keep_theirs(tmp_path: Path) -> None:
     settings = {"repository": {"url": FORK}, "html": {"baseurl": ITS_BOOK}}
     config = tmp_path / "_config.yml"
     config.write_text(json.dumps(settings))
@@ -246,9 +243,8 @@ def test_a_page_of_a_run_says_what_it_was_and_sets_the_recorded_ones_words_apart
     (tmp_path / "notebooks" / "03_mnist_7x7.json").write_text(json.dumps(about))
     for folder in ("03_mnist_7x7", "recorded"):
         (tmp_path / "figures" / folder / "mnist-7x7-ends.csv").write_text("x\n1\n")
-    pages = runpy.run_path(str(ROOT / "book" / "notebook_pages.py"))
     source = [section.path.read_text(encoding="utf-8")]
-    pages["_extended"](SimpleNamespace(srcdir=tmp_path), "notebooks/03_mnist_7x7", source)
+    PAGES["_extended"](SimpleNamespace(srcdir=tmp_path), "notebooks/03_mnist_7x7", source)
     texts = ["".join(one["source"]) for one in json.loads(source[0])["cells"]]
     title, *rest = texts[0].splitlines()
     assert title == f"# {section.title} (yours)"
@@ -286,9 +282,8 @@ def test_a_caption_has_the_link_to_its_numbers_and_the_fold_begins_below_its_hea
     notebook = nbformat.v4.new_notebook(cells=[title, code[0], caption, code[1], heading, last])
     notebook.metadata["leamvd"] = {"section": "esd", "title": "Title"}
     source = [nbformat.writes(notebook)]
-    pages = runpy.run_path(str(ROOT / "book" / "notebook_pages.py"))
     stem = section.path.stem
-    pages["_extended"](SimpleNamespace(srcdir=tmp_path), f"notebooks/{stem}", source)
+    PAGES["_extended"](SimpleNamespace(srcdir=tmp_path), f"notebooks/{stem}", source)
     link = "[Data of this figure](../figures/recorded/{}.csv)"
     first, _, captioned, _, added, *rest = (
         "".join(one["source"]) for one in json.loads(source[0])["cells"]
@@ -316,18 +311,16 @@ def test_a_caption_has_the_link_to_its_numbers_and_the_fold_begins_below_its_hea
     ],
 )
 def test_images_of_a_run_are_those_that_it_was_given(given: dict[str, Any], said: Any) -> None:
-    pages = runpy.run_path(str(ROOT / "book" / "notebook_pages.py"))
-    words = [*pages["_images"](given)]
+    words = [*PAGES["_images"](given)]
     assert words == ([f"Images: {', '.join(said)}."] if said else [])
 
 
 def test_the_box_of_a_run_lists_what_differs_from_its_profile_and_nothing_else() -> None:
-    pages = runpy.run_path(str(ROOT / "book" / "notebook_pages.py"))
     for given, words in (
         ({"profile": "paper", "exponent": 3.0}, "*paper*, with `exponent=3.0`."),
         ({"profile": "quick"}, "*quick*, as it is."),
     ):
-        box = pages["_box"]({"section": "mnist-7x7", "parameters": given, "command": "leamvd ..."})
+        box = PAGES["_box"]({"section": "mnist-7x7", "parameters": given, "command": "leamvd ..."})
         assert words in box
 
 
@@ -341,8 +334,7 @@ def test_the_box_of_a_run_lists_what_differs_from_its_profile_and_nothing_else()
     ],
 )
 def test_the_first_sentence_of_a_caption_is_found(caption: str, gray: str) -> None:
-    pages = runpy.run_path(str(ROOT / "book" / "notebook_pages.py"))
-    assert pages["SENTENCE"].match(caption)[1] == gray
+    assert PAGES["SENTENCE"].match(caption)[1] == gray
 
 
 def test_the_page_of_rules_leads_to_the_repository_where_it_has_an_address() -> None:
@@ -386,6 +378,7 @@ def test_buttons_lead_to_a_repository_that_has_an_address(address: str) -> None:
     options = {"repository_url": address, "launch_buttons": {"colab_url": "there"}}
     EXTENSION["_link_to_the_repository"](None, SimpleNamespace(html_theme_options=options))
     assert options["use_repository_button"] == bool(address)
+    assert options["use_edit_page_button"] == bool(address)
     assert bool(options["launch_buttons"]) == bool(address)
 
 
