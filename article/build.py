@@ -317,26 +317,12 @@ def of_map(runs: settings_map.Tables, evidence: pd.DataFrame) -> Numbers:
     found["near_printed2"] = number(over_cd[2])
     found["near_printed3"] = number(over_cd[3])
     found["networks_choices"] = str(len(settings_map.cells_of(tested)))
-    found["networks_worst"] = share(worst_by_start(networks, marked))
+    found["networks_worst"] = share(settings_map.worst_by_start(networks, marked))
     found["networks_met"] = share(told["met"].eq("yes"))
     found["map_seeds"] = str(runs.runs["seed"].nunique())
     found["map_seeds_large"] = str(runs.large["seed"].nunique())
     found["map_images"] = f"{runs.runs['n_images'].max():,}"
     return found
-
-
-def worst_by_start(networks: pd.DataFrame, marked: Iterable[str]) -> pd.Series:
-    """Return in which choices, but for those of `marked` protocols, the start alone makes the worst
-    networks.
-    """
-    sides = networks["method"] + ", " + networks["weights"]
-    means = networks.groupby([*settings_map.CELL, sides])["test_error"].mean()
-    worst = {}
-    for protocol, batches in settings_map.cells_of(networks.query("batches > 0")):
-        if protocol not in marked:
-            every = pd.concat([means[protocol, 0], means[protocol, batches]])
-            worst[protocol, batches] = every.idxmax().startswith(settings_map.START)
-    return pd.Series(worst)
 
 
 def of_steps(sizes: pd.DataFrame) -> Numbers:

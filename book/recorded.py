@@ -287,7 +287,7 @@ def page(all_entries: list[Entry]) -> str:
         " processor, where they are known.",
         "",
         ":::{table}",
-        ":widths: 31 33 18 10 8",
+        ":class: recorded stacked",
         "",
         *overview(all_entries, "../", here=False),
         ":::",

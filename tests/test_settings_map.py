@@ -547,3 +547,19 @@ def test_networks_are_judged_beside_contrastive_divergence_of_the_same_protocol(
         ("guide", 1, "default"): "no",
     }
     assert found.loc[("0.1/0.1", 600, "default"), "effect"] == pytest.approx(0.8, rel=0.02)
+
+
+def test_the_start_makes_the_worst_networks_where_its_mean_is_the_largest_of_all_sides() -> None:
+    columns = ["protocol", "batches", "method", "weights", "seed", "test_error"]
+    rows = []
+    for protocol, starts in (
+        ("0.1/0.1", (0.5, 0.7)),
+        ("guide", (0.5, 0.5)),
+        ("marked", (0.9, 0.9)),
+    ):
+        for seed, error in enumerate(starts):
+            rows.append((protocol, 1, START, "trained", seed, error))
+            rows.append((protocol, 1, "lea-mvd", "trained", seed, 0.4))
+            rows.append((protocol, 0, "cd", "trained", seed, (0.8, 0.35)[seed]))
+    found = settings_map.worst_by_start(pd.DataFrame(rows, columns=columns), ["marked"])
+    assert found.to_dict() == {("0.1/0.1", 1): True, ("guide", 1): False}

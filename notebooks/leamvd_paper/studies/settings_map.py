@@ -629,6 +629,20 @@ def untold(runs: pd.DataFrame) -> dict[str, float]:
     return worst[worst > TOLD].to_dict()
 
 
+def worst_by_start(networks: pd.DataFrame, marked: Iterable[str]) -> pd.Series:
+    """Return in which choices, but for those of `marked` protocols, the start alone makes the worst
+    networks.
+    """
+    sides = networks["method"] + ", " + networks["weights"]
+    means = networks.groupby([*CELL, sides])["test_error"].mean()
+    worst = {}
+    for protocol, batches in cells_of(networks.query("batches > 0")):
+        if protocol not in marked:
+            every = pd.concat([means[protocol, 0], means[protocol, batches]])
+            worst[protocol, batches] = every.idxmax().startswith(START)
+    return pd.Series(worst)
+
+
 def turned(found: pd.DataFrame) -> pd.DataFrame:
     """Return for each claim and view in how many cells it has which answer, and what turns that of
     the book's cell.
