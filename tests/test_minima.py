@@ -172,3 +172,14 @@ def test_shares_are_shown_in_percent_from_none_to_all() -> None:
     assert line.get_ydata().tolist() == [0, 100]
     guides = [drawn.get_ydata()[0] for drawn in figure.axes[0].lines if drawn is not line]
     assert guides == [50], "half of the searches"
+
+
+def test_a_profile_that_is_changed_is_searched_with_what_it_was_changed_to() -> None:
+    planned = minima.tables.planned(
+        "quick", functions=("ackley",), sizes=(3,), seeds=(5,), rbm_seeds=(7,)
+    )
+    methods = minima.QUICK.methods
+    assert [*planned["runs"][1]] == [("ackley", 3, method, 5) for method in methods]
+    assert [*planned["rbms"][1]] == [("lea-mvd", 7)]
+    with pytest.raises(TypeError, match="seed"):
+        minima.tables.planned("quick", seed=(1,))

@@ -222,6 +222,8 @@ class Section(NamedTuple):
         settings = results.profile(profile, self.profiles)
         if hasattr(settings, "changed"):
             settings = settings.changed(**changes).on_disk()
+        else:
+            settings = replace(settings, **changes)
         whole = self.plan(settings)
         return {name: whole[name] for name in self.kind._fields}
 
