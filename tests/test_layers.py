@@ -18,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from idx_files import fake_files, write
-from leamvd.networks.dbn import Training, pretrain, train
+from leamvd.networks.dbn import Training, layer_input, pretrain, train
 from leamvd.optimizers.reading import Reading
 from leamvd_paper.data.images import load
 from leamvd_paper.studies import layers, results
@@ -263,7 +263,11 @@ def test_test_errors_are_of_all_test_images_and_of_what_the_layer_below_hands_on
     below, rbm = layers.rbms(result)
     T = layer_inputs([below], study.images, "bits", 3, "float64", test=True)
     row = result.rows.iloc[-1]
-    assert row["n_test_images"] == len(T) == len(study.images.load("float64").test) != 60
+    test = study.images.load("float64").test
+    assert row["n_test_images"] == len(T) == len(test) != 60
+    for of_test in (False, True):
+        bits = layer_input([below], test, features="bits", seed=3, test=of_test)
+        assert np.array_equal(T, bits) == of_test, "bits of their own, not those of training images"
     assert row["test_mean_field"] == pytest.approx(((T - rbm.reconstruct(T)) ** 2).sum())
 
 
@@ -411,6 +415,11 @@ def test_seconds_are_counts_times_what_was_measured() -> None:
             )
             for v, h in ((784, 500), (49, 30))
             for name in ("numpy", "torch")
+        ]
+        + [
+            (784, 500, "numpy", "float64", 1, 1000, 24, "ok", 1.0),
+            (784, 500, "numpy", "float32", 2, 1000, 24, "ok", 1.0),
+            (784, 500, "numpy", "float32", 1, 1000, 24, "refused", 1.0),
         ],
         columns=[
             "n_visible",
@@ -428,7 +437,8 @@ def test_seconds_are_counts_times_what_was_measured() -> None:
         [
             ("leamvd", 1, v, h, 500, 1e-9 * v * h * 500 * ratio)
             for v, h, ratio in ((784, 500, 3.0), (49, 30, 12.0))
-        ],
+        ]
+        + [("leamvd", 2, 784, 500, 500, 1.0), ("sklearn", 1, 784, 500, 500, 1.0)],
         columns=["trainer", "threads", "n_visible", "n_hidden", "n_images", "seconds"],
     )
     # 196 * 122.5 is the geometric mean of 784 * 500 and 49 * 30

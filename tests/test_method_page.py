@@ -62,8 +62,16 @@ def test_the_code_prints_what_the_page_says() -> None:
     assert printed == [output.getvalue()]
 
 
-@pytest.mark.parametrize("x0", [np.ones(3), np.full(30, 1e-6)], ids=["improves", "resets"])
-def test_the_code_agrees_with_the_library(x0: Array) -> None:
+@pytest.mark.parametrize(
+    ("x0", "sigma0", "ends"),
+    [
+        pytest.param(np.ones(3), 0.1, False, id="improves"),
+        pytest.param(np.full(30, 1e-6), 0.1, False, id="resets"),
+        # half of what ends it in each variable, and more than that in all together
+        pytest.param(np.ones(30), 5e-5, True, id="ends"),
+    ],
+)
+def test_the_code_agrees_with_the_library(x0: Array, sigma0: float, ends: bool) -> None:
     def objective(X: Array) -> Array:
         return functions.rastrigin(X)
 
@@ -73,13 +81,14 @@ def test_the_code_agrees_with_the_library(x0: Array) -> None:
         told.append(X)
         return objective(X)
 
-    x, value = lea_mvd(told_objective, x0, Replay(seed=4), n_gen=60)
-    opt = leamvd.LEAMVD(x0, seed=4, n_gen=60)
+    x, value = lea_mvd(told_objective, x0, Replay(seed=4), sigma0=sigma0, n_gen=60)
+    opt = leamvd.LEAMVD(x0, sigma0=sigma0, seed=4, n_gen=60)
     while not opt.stop():
         X = opt.ask()
         assert pytest.approx(told[opt.generation], rel=1e-9, abs=1e-9) == X
         opt.tell(X, objective(X))
     assert len(told) == opt.generation
+    assert (opt.generation < 60) == ends
     assert (x, value) == (
         pytest.approx(opt.result.x, rel=1e-9),
         pytest.approx(opt.result.fun, rel=1e-9),
