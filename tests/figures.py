@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
-from matplotlib.ticker import FixedLocator
+from matplotlib.ticker import FixedLocator, NullLocator
 from pandas.api.types import is_numeric_dtype
 
 from leamvd_paper.studies import plots
@@ -192,6 +192,10 @@ def faces_drawn(ax: Axes) -> dict[tuple[float, ...], bool]:
 ABOVE = {"what-to-use"}  # whose captions say that lines leave the panels at the top
 
 
+# whose titles and legends say what the axes are
+TITLED = {"esd-models", "explanation-falls", "explanation-falls-28x28"}
+
+
 def hold_to_rules() -> None:
     """Hold each figure that is saved from now on to the rules: kernels of the tests call it as they
     start.
@@ -201,6 +205,8 @@ def hold_to_rules() -> None:
     def held(figure: Figure, name: str, folder: str | Path = ".") -> Any:
         assert_sound(figure, above=name in ABOVE)
         assert_methods_have_their_colors(figure)
+        if name not in TITLED:
+            assert_labeled(figure)
         return save(figure, name, folder)
 
     plots.save = held
@@ -231,6 +237,24 @@ def assert_sound(figure: Figure, *, above: bool = False) -> None:
                     else drawn.get_facecolor()
                 )
                 assert {to_hex(color) for color in colors if len(set(color[:3])) > 1} <= known
+
+
+def assert_labeled(figure: Figure) -> None:
+    """Assert that every axis with numbers says what they are: itself, for all panels, or at the end
+    of its column or row.
+    """
+    for name, of_all in (("x", figure.get_supxlabel()), ("y", figure.get_supylabel())):
+        said = {}
+        for ax in figure.axes:
+            spec = ax.get_subplotspec()
+            place = spec.colspan if name == "x" else spec.rowspan
+            label = getattr(ax, f"get_{name}label")()
+            axis = getattr(ax, f"{name}axis")
+            worded = isinstance(axis.get_major_locator(), FixedLocator | NullLocator)
+            if label or (ax.axison and axis.get_visible() and not worded):
+                said.setdefault(place, []).append(label)
+        for place, labels in said.items():
+            assert of_all or any(labels), f"{name}, {place}: no label"
 
 
 def assert_told_apart(figure: Figure) -> None:
