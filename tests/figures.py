@@ -190,8 +190,6 @@ def faces_drawn(ax: Axes) -> dict[tuple[float, ...], bool]:
 
 
 ABOVE = {"what-to-use"}  # whose captions say that lines leave the panels at the top
-
-
 # whose titles and legends say what the axes are
 TITLED = {"esd-models", "explanation-falls", "explanation-falls-28x28"}
 
