@@ -82,6 +82,8 @@ def test_one_finite_value_is_no_flat_function_to_cma_es(method: str, value: floa
     ("criteria", "reason"),
     [
         ({"tolfun": 1e-11, "maxiter": 3}, "cma"),
+        *(({name: 1e-11}, "cma") for name in ("tolx", "tolfun", "tolfunhist", "tolfunrel")),
+        *(({f"noeffect{name}": 1}, "cma") for name in ("axis", "coord")),
         ({"maxiter": 3}, "cma_maxiter"),
         ({"tolflatfitness": 1}, "cma_stuck"),
         ({"tolstagnation": 145}, "cma_stuck"),

@@ -229,6 +229,12 @@ def test_the_result_is_the_best_point_that_was_told(options: dict[str, Any]) -> 
         assert result.fun == pytest.approx(sphere(told).min(), rel=1e-6)
     result.x[:] = 9
     assert opt.result.x[0] != 9
+    other = made(options)
+    X = other.ask().copy()
+    other.tell(X, sphere(X))
+    known = other.result.x
+    X[:] = 9  # the caller's own array, which is overwritten
+    np.testing.assert_array_equal(other.result.x, known)
     assert type(opt).__name__ in repr(opt)
 
 
