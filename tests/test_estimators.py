@@ -390,7 +390,14 @@ def test_an_epoch_has_as_many_updates_as_mini_batches_of_the_size_that_is_set(
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("n_hidden", 6), ("weight_scale", 2), ("random_state", 1), ("learning_rate", 1e308)],
+    [
+        ("n_hidden", 6),
+        ("initial_weights", "uniform"),
+        ("weight_scale", 2),
+        ("visible_biases", "data"),
+        ("random_state", 1),
+        ("learning_rate", 1e308),
+    ],
 )
 def test_what_a_training_cannot_go_on_with_is_refused_and_changes_nothing(
     name: str, value: Any
@@ -466,7 +473,10 @@ def test_a_stack_is_trained_by_the_first_seed_or_taken_as_pretrained(
         # clones of the others are not trained again
         monkeypatch.setattr(estimators, "pretrain", None)
     monkeypatch.undo()
-    for own in (DBN((6, 4), n_iter=3, random_state=5), RBM(6, n_iter=3, random_state=5)):
+    for own in (
+        *(DBN((6, 4), n_iter=3, random_state=seed) for seed in (0, 5)),
+        RBM(6, random_state=5),
+    ):
         model = DBNClassifier(own, **TUNED).fit(V, Y)
         assert not hasattr(own, "layers_")
         assert all(map(same, model.layers_, own.fit(V).layers_))
