@@ -1,5 +1,6 @@
 """The files that say what is installed agree with each other."""
 
+import ast
 import json
 import os
 import re
@@ -179,6 +180,26 @@ def test_the_library_is_small_and_the_paper_has_its_notebooks_and_tables(
 def test_both_have_one_version_and_need_each_other_so() -> None:
     assert LIBRARY["version"] == PAPER["version"]
     assert f"leamvd[cma,sklearn]=={LIBRARY['version']}" in PAPER["dependencies"]
+
+
+def test_what_is_told_to_be_installed_brings_what_is_missing() -> None:
+    others = {"sklearn": "scikit-learn", "cocoex": "coco-experiment", "yaml": "pyyaml"}
+    others |= dict.fromkeys(("sphinx", "sphinx_external_toc"), "jupyter-book")  # needs these
+    told = 0
+    for name, folder in FOLDERS.items():
+        for path in (folder / name).rglob("*.py"):
+            for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if not isinstance(call, ast.Call) or ast.unparse(call.func) != "checks.needs":
+                    continue
+                requirement, *modules = [ast.literal_eval(one) for one in call.args[1:]]
+                wanted = Requirement(requirement)
+                (extra,) = wanted.extras
+                group = CONFIGS[wanted.name.replace("-", "_")]["project"]["optional-dependencies"]
+                brought = {*requirements(group[extra])}
+                missing = {canonicalize_name(others.get(module, module)) for module in modules}
+                assert missing <= brought, f"{path.name}: {requirement}"
+                told += 1
+    assert told == 7
 
 
 def test_the_readme_names_what_the_library_brings() -> None:

@@ -53,6 +53,21 @@ def test_a_preset_changes_the_default_or_another_reading(
     assert Reading.recommended() == Reading.named("recommended")
 
 
+def test_a_reading_prints_what_acts_and_stars_what_was_changed() -> None:
+    """Its search limits are filled in where nothing is said of them, which changes nothing."""
+    for reading, changed in (
+        (Reading(), {}),
+        (Reading(exponent=2.0, reset="off"), {"exponent": "2.0", "reset": "off"}),
+        (Reading(n_gen=30, limits="first"), {"n_gen": "30", "limits": "first"}),
+    ):
+        rows = [line.split() for line in str(reading).splitlines()]
+        values = {name: value for _, name, value, *_ in rows}
+        assert values == {name: str(value) for name, value in vars(reading.complete()).items()}
+        assert {name: value for _, name, value, star, *_ in rows if star == "*"} == changed
+        for item, name, *_ in rows:
+            assert Reading.__dataclass_fields__[name].metadata["item"] == item
+
+
 def test_readings_are_values() -> None:
     assert Reading() == Reading(population_size=24, reset=1)
     for reading in (
