@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from leamvd import Reading, minimize
-from leamvd._support import threads
+from leamvd._support import children, threads
 from leamvd.optimizers.evaluation import Evaluation
 from leamvd.optimizers.methods import METHODS
 from problems import rastrigin, sphere
@@ -171,3 +171,19 @@ def wait_until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < end, "waited too long"
         time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("raised", "ended"), [(ProcessLookupError, True), (PermissionError, False), (None, False)]
+)
+def test_a_process_of_another_user_has_not_ended(
+    monkeypatch: pytest.MonkeyPatch, raised: type[OSError] | None, ended: bool
+) -> None:
+    def kill(pid: int, signal: int) -> None:
+        assert (pid, signal) == (12, 0)
+        if raised is not None:
+            raise raised
+
+    monkeypatch.setattr(children.sys, "platform", "linux")
+    monkeypatch.setattr(children.os, "kill", kill)
+    assert children.ended(12) == ended
