@@ -356,6 +356,16 @@ def test_the_nearest_cell_of_the_map_is_named_with_its_answers(
         assert f"{view}: {answer}" in told
 
 
+@pytest.mark.parametrize("claim", ["C5", "C8"])
+def test_the_nearest_cell_is_named_with_the_seeds_that_it_has(claim: str) -> None:
+    own, *_ = settings_map.own_maps(claim, {"learning_rate": 0.1}).values()
+    small, large = settings_map.recorded()[:2]
+    runs = settings_map.at(large if claim == "C8" else small, BOOK)
+    searched = runs[runs["method"] == "lea-mvd"]
+    count = {3: "three", 10: "ten"}[searched["seed"].nunique()]
+    assert f", {count} seeds): " in settings_map.nearest(claim, own)
+
+
 def test_settings_of_the_map_are_the_cell_of_the_map() -> None:
     given = {"learning_rate": 0.003, "weight_scale": 0.01, "x0": "batch", "x0_batches": 5}
     (own,) = settings_map.own_maps("C4", given, n_seeds=10).values()
