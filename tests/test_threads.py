@@ -7,6 +7,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numba
@@ -72,6 +73,23 @@ def test_a_task_takes_its_part_of_the_threads_and_leaves_the_others_theirs() -> 
             )
         assert thread_count(None) == 3
     assert (thread_count(None), numba.get_num_threads()) == usual
+
+
+@pytest.mark.compiled
+def test_kernels_take_no_more_threads_than_they_have_work_for_and_give_them_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As on a machine with eight."""
+    leamvd.minimize(sphere, np.ones(2 * directions.CHUNK), n_gen=1, vectorized=True)  # starts them
+    eight = SimpleNamespace(get_num_threads=lambda: 8)
+    monkeypatch.setattr("leamvd._support.compile.numba_with_threads", lambda: eight)
+    asked: list[int] = []
+    monkeypatch.setattr(numba, "set_num_threads", asked.append)
+    for pieces, pairs in ((1, set()), (3, {(3, 8)}), (10, {(8, 8)})):
+        asked.clear()
+        x0 = np.ones(pieces * directions.CHUNK)
+        leamvd.minimize(sphere, x0, n_gen=2, seed=1, vectorized=True)
+        assert {*zip(asked[::2], asked[1::2], strict=True)} == pairs, "during, and after"
 
 
 @pytest.mark.parametrize("pool", [None, ThreadPoolExecutor(1)], ids=["one thread", "two"])
