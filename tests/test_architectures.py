@@ -2,17 +2,22 @@
 known answers.
 """
 
+from itertools import product
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import log_softmax
 from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
 from sklearn.neural_network import MLPClassifier
 
-from leamvd import Reading
+from leamvd import Reading, minimize
 from leamvd.networks.dbn import fitted
 from leamvd_paper.studies import architectures
 from leamvd_paper.studies.architectures import ACTIVATIONS, MLP, NETWORKS, CrossEntropy
+from leamvd_paper.studies.statistics import interval
 from leamvd_paper.studies.study_methods import Method
 
 RNG = np.random.default_rng(0)
@@ -52,6 +57,9 @@ def test_start_weights_are_uniform_and_biases_zero() -> None:
     assert not b.any()
     assert np.abs(W).max() <= np.sqrt(6 / 56)
     assert W.std() == pytest.approx(np.sqrt(6 / 56) / np.sqrt(3), rel=0.1)
+    W, b = np.split(x0[7 * 50 :], [50 * 3])
+    assert not b.any()
+    assert 0.9 * np.sqrt(6 / 53) < np.abs(W).max() <= np.sqrt(6 / 53)
 
 
 def test_images_are_all_digits_once() -> None:
@@ -150,3 +158,99 @@ def test_every_problem_is_judged_by_the_same_methods_and_by_the_end_of_its_searc
 def test_the_recommended_reading_was_the_best_candidate() -> None:
     assert Method.parse(architectures.RECOMMENDED).reading(Reading()) == Reading.recommended()
     assert architectures.RECOMMENDED in architectures.AGAIN.methods
+
+
+def test_a_loss_of_large_outputs_is_that_of_double_precision() -> None:
+    """Outputs are hundreds apart, whose exponentials single precision does not hold."""
+    objective = CrossEntropy(V.astype(np.float32), LABELS, ("relu",), width=4)
+    X = 40 * RNG.standard_normal((5, objective.n_var))
+    outputs = CrossEntropy(V, LABELS, ("relu",), width=4).outputs(X)
+    assert np.ptp(outputs, axis=1).max() > 500
+    P = log_softmax(outputs, axis=1)
+    losses = -P[:, LABELS, np.arange(len(LABELS))].mean(axis=1)
+    found = objective(X)
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, losses, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        (
+            "lea-mvd:population_size=8+sigma0=0.3+n_elite=2",
+            {"sigma0": 0.3, "n_elite": 2, "population_size": 8},
+        ),
+        ("random", {"method": "random", "sigma0": 0.1}),
+    ],
+)
+def test_a_search_is_minimizes_and_its_row_is_of_what_it_finds(method: str, options: Any) -> None:
+    """After 60 evaluations, which end before a population of 24 is whole."""
+    data = architectures.images()
+    train = CrossEntropy(data.train, data.train_labels, ("tanh", "step"), width=3)
+    end = minimize(train, train.start(2), vectorized=True, max_nfev=60, n_gen=60, seed=2, **options)
+    rows = architectures.learn("tangents, steps", method, 2, 60, 3).rows
+    assert rows["mark"].tolist() == [0, 60]
+    assert rows["evaluations"].tolist() == [0, end.nfev]
+    test = CrossEntropy(data.test, data.test_labels, ("tanh", "step"), width=3)
+    for row, x in zip(rows.to_dict("records"), (train.start(2), end.x), strict=True):
+        assert row["loss"] == train(x[None])
+        assert row["train_error"] == train.wrong(x)
+        assert row["test_error"] == test.wrong(x)
+
+
+def test_plans_have_each_networks_methods_budget_and_width() -> None:
+    settings = architectures.Settings(width=7, budget=99, seeds=(3, 1), methods=("random",))
+    for gradients in (True, False):
+        columns, calls = architectures.plan(settings, gradients=gradients)["runs"]
+        assert columns == ["network", "method", "seed"]
+        smooth = {"rectified linear", "tangents"} if gradients else set()
+        expected = {(network, "random", seed) for network in NETWORKS for seed in (3, 1)}
+        expected |= {(network, MLP, seed) for network in smooth for seed in (3, 1)}
+        assert {*calls} == expected
+        for (network, method, seed), call in calls.items():
+            assert call.arguments == {
+                "network": network,
+                "method": method,
+                "seed": seed,
+                "budget": 99,
+                "width": 7,
+            }
+
+
+def test_the_network_by_which_the_reading_is_judged_has_as_many_weights_as_its_name_says() -> None:
+    (hidden,) = (NETWORKS[name] for name in architectures.JUDGED_NETWORK.networks)
+    data = architectures.images()
+    width = architectures.JUDGED_NETWORK.width
+    network = CrossEntropy(data.train, data.train_labels, hidden, width)
+    problems = architectures.judged()["problem"]
+    assert {*problems[problems.str.startswith("network")]} == {
+        f"network, {network.n_var:,} weights"
+    }
+    assert not problems.str.contains("bbob").any()
+
+
+def test_intervals_of_what_is_wrong_are_over_seeds_and_the_start_is_that_of_one_method() -> None:
+    errors = {0: (0.8, 0.9, 0.7), 10: (0.1, 0.4, 0.1)}
+    rows = []
+    for mark in (10, 0):
+        for seed, method in product((2, 0, 1), ("random", "lea-mvd")):
+            rows.append(("a", method, seed, mark, errors[mark][seed]))
+    runs = pd.DataFrame(rows, columns=["network", "method", "seed", "mark", "test_error"])
+    found = architectures.wrong(runs).set_index("method")
+    assert {*found["runs"]} == {3}
+    for method, mark in (("start", 0), ("random", 10), ("lea-mvd", 10)):
+        ends = interval(pd.Series(errors[mark]) * 100)
+        assert found.loc[method, ["mean", "low", "high"]].tolist() == pytest.approx([*ends])
+    (effect,) = architectures.learns(runs).values()
+    ratios = [1 / 8, 4 / 9, 1 / 7]
+    assert effect.effect == pytest.approx(np.prod(ratios) ** (1 / 3))
+    assert (effect.upper, effect.p) == (0.5, 1 / 8)
+
+
+def test_markers_are_those_of_the_trainer_and_filled_where_settings_are_the_usual_ones() -> None:
+    looks = {name: architectures._look(name) for name in architectures.MARKERS}
+    assert len({look["marker"] for look in looks.values()}) == len(looks)
+    assert len({look["color"] for look in looks.values()}) == len(looks)
+    assert {look["fillstyle"] for look in looks.values()} == {"full"}
+    other = architectures._look(architectures.FORMER)
+    assert (other["marker"], other["fillstyle"]) == (looks["lea-mvd"]["marker"], "none")

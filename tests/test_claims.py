@@ -4,6 +4,7 @@ answers.
 
 import functools
 import re
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,7 @@ READINGS = {
     ]
 }
 COSTS = {("leamvd", "float32"): 1.0, ("leamvd", "float64"): 1.0, ("pycma full", "float64"): 2.0}
+COSTLY = [*product(claims.COSTS, ("float32", "float64"))]
 WRONG = {
     (f"mnist-{side}", m): n for side in ("7x7", "28x28") for m, n in (("cd", 200), ("lea-mvd", 100))
 }
@@ -472,7 +474,9 @@ def test_the_effect_that_is_furthest_from_a_claim_is_by_factors_or_in_parts_of_o
     percent = one_part(
         160.0, where="c", says="falls by {} %", unit="%", lower=-10.0, upper=10.0, low=np.nan
     )
+    far = percent.assign(effect=-300.0, where="d")
     for parts, said in (
+        ([above, percent, far], "d: falls by -300 %"),
         ([above], "a: ends at 2 (1.82 to 2.2) times"),
         ([above, below], "b: is 0.2 (0.182 to 0.22) times"),
         ([below, percent], "b: is 0.2 (0.182 to 0.22) times"),
@@ -578,6 +582,158 @@ def test_a_slope_is_no_test_of_its_family(monkeypatch) -> None:
     assert found.loc[found["where"] == "x", "met"].tolist() == ["no"]
 
 
+def drawn(methods: tuple[str, ...], rng: np.random.Generator) -> dict[Any, Any]:
+    """Return errors of which no two are alike: at the start, after one iteration, at the end."""
+    cells = product(("own", "shared"), (1, 2, 3), methods)
+    return {cell: tuple(rng.uniform(100, 900, 3)) for cell in cells}
+
+
+def test_each_part_is_of_the_runs_and_within_the_margins_that_its_claim_names() -> None:
+    rng = np.random.default_rng(6)
+    ours = {"as printed": "lea-mvd:printed", "conclusion": "lea-mvd"}
+    inputs = {"as printed": "own", "conclusion": "shared"}
+    small = drawn(("cd", EQUAL, *ours.values()), rng)
+    large = drawn(("cd", *ours.values()), rng)
+    found = whole()._replace(
+        mnist_7x7=runs(small, seeds=3),
+        mnist_28x28=runs(large, n_visible=784, n_images=200, seeds=3),
+    )
+    margins = Margins(
+        unchanged=2, little=7, factor=3, behind=4, linear=(0.9, 1.2), quadratic=(1.7, 2.3)
+    )
+    same, little, alike = (-2, 2), (-7, 7), (1 / 3, 3)
+    below = (-np.inf, 1)
+    rows = [
+        *(("C1", "both", "LEA-MVD", f"{cost}, {kind}", 1, (0.9, 1.2)) for cost, kind in COSTLY),
+        ("C2", "both", "CMA-ES", "memory, float64", 2, (1.7, 2.3)),
+    ]
+    for view, method in (("both", EQUAL), *ours.items()):
+        start, _, end = small["own", 1, method]
+        fallen = 100 * (1 - end / start)
+        rows.append(("C3", view, claims.NAMES[method], "7×7 pixels, RBM 1", fallen, same))
+    for (view, method), layer in product(ours.items(), (2, 3)):
+        end = {m: small[inputs[view], layer, m][2] for m in ("cd", EQUAL, method)}
+        for claim, one, other in (
+            *(("C4", EQUAL, "cd"), ("C4", method, "cd")),
+            *(("C5", method, EQUAL), ("C5", method, "cd")),
+        ):
+            ratio = end[one] / end[other]
+            where = f"7×7 pixels, RBM {layer}"
+            rows.append((claim, view, claims.NAMES[one], where, ratio, below))
+    for view, method in (("both", "cd"), *ours.items()):
+        _, first, end = large["own", 1, method]
+        fallen = 100 * (1 - end / first)
+        rows.append(("C6", view, claims.NAMES[method], "28×28 pixels, RBM 1", fallen, little))
+    for claim, layer, method, number in (
+        ("C7", 2, "cd", 50_000),
+        ("C7", 2, "lea-mvd:printed", 5_000),
+        ("C8", 3, "lea-mvd:printed", 900),
+    ):
+        ratio = large["own", layer, method][2] / number
+        where = f"28×28 pixels, RBM {layer}"
+        rows.append((claim, "as printed", claims.NAMES[method], where, ratio, alike))
+    for claim, layer in (("C7", 2), ("C8", 3)):
+        ratio = large["shared", layer, "lea-mvd"][2] / large["shared", layer, "cd"][2]
+        where = f"28×28 pixels, RBM {layer}"
+        rows.append((claim, "conclusion", "LEA-MVD", where, ratio, below))
+    _, first, end = large["own", 3, "cd"]
+    rows.append(("C8", "as printed", "CD", "28×28 pixels, RBM 3", 100 * (1 - end / first), little))
+    for layer, (view, method) in product((1, 2, 3), (("both", "cd"), *ours.items())):
+        ratio = large["own", layer, method][2] / small["own", layer, method][2]
+        where = f"RBM {layer}, 28×28 / 7×7, per"
+        name = claims.NAMES[method]
+        rows.append(("C9", view, name, f"{where} unit", ratio * 49 / 784, alike))
+        if method != "lea-mvd":
+            rows.append(("C9", "as printed", name, f"{where} image", ratio, (1, np.inf)))
+    for layer in (1, 2, 3):
+        rows.append(("C10", "both", "CD", f"7×7 pixels, RBM {layer}", 0, same))
+    asked = {}
+    for claim, view, method, where, effect, bounds in rows:
+        asked.setdefault((claim, view, method, where), []).append((effect, *bounds))
+    told = {}
+    for claim, view, part in claims.registered_claims(found, margins):
+        if claim in ("C11", "C12", "C15"):
+            assert part.effect[3:5] == (-np.inf, 1.04 if claim == "C12" else 1), claim
+            continue
+        told.setdefault((claim, view, part.method, part.where), []).append(
+            (part.effect.effect, *part.effect[3:5])
+        )
+    assert told.keys() == asked.keys()
+    for label, parts in asked.items():
+        np.testing.assert_allclose(
+            sorted(told[label]), sorted(parts), rtol=1e-2, atol=0.05, err_msg=str(label)
+        )
+
+
+def test_of_several_settings_the_one_with_the_largest_p_decides_in_any_layer() -> None:
+    """Errors of the others lie above the default's; one is nearer to it, and another one scatters
+    to both sides.
+    """
+    rows = []
+    for layer, seed in product((1, 2, 3), range(6)):
+        ends = {"lea-mvd": 1.0, "lea-mvd:reset=off": 2.0, "lea-mvd:exponent=2": 3.0}
+        if layer == 1:
+            ends["lea-mvd:exponent=2"] = 1.02 + 0.001 * seed
+        if layer == 2:
+            ends["lea-mvd:reset=off"] = 0.9 if seed == 4 else 2 + seed
+        for method, end in ends.items():
+            for iteration, error in ((0, 9.0), (1, end)):
+                rows.append(("shared", layer, method, iteration, seed, error * (1 + seed)))
+    columns = ["inputs", "layer", "method", "iteration", "seed", "mean_field"]
+    study = claims.Errors.of("", pd.DataFrame(rows, columns=columns).sample(frac=1, random_state=0))
+    settings = ["exponent=2", "reset=off"]
+    found = claims.no_setting_ends_lower(study, "name", settings)
+    assert (found.where, found.baseline) == ("RBM 2, name", "reset=off")
+    ratios = [1 / 2, 1 / 3, 1 / 4, 1 / 5, 1 / 0.9, 1 / 7]
+    assert found.effect.effect == pytest.approx(np.prod(ratios) ** (1 / 6))
+    # the one that is above is the nearest: of 64 signs those of no rank and of the first one
+    assert found.effect.p == pytest.approx(2 / 64)
+    assert found.effect.upper == 1
+    assert f"{{}} times its error with: {named('reset=off')}" in found.says
+    wider = claims.no_setting_ends_lower(study, "name", settings, percent=20)
+    assert wider.effect.upper == 1.2
+
+
+def test_a_level_of_significance_is_that_of_both_families(monkeypatch) -> None:
+    family = [part("x", p=0.06)]
+    later = [("C13", *part("y", p=0.06)[1:])]
+    monkeypatch.setattr(claims, "registered_claims", lambda found, margins: family)
+    monkeypatch.setattr(claims, "later_claims", lambda found: later)
+    for level, met in ((0.05, "no"), (0.07, "yes"), (0.01, "no")):
+        found = claims.evidence(whole(), Margins(level=level))
+        assert found.set_index("claim")["met"].to_dict() == {"C4": met, "C13": met}
+    assert claims.evidence(whole())["met"].tolist() == ["no", "no"]
+
+
+def test_slopes_are_met_up_to_their_bounds_and_nothing_is_said_of_one_that_is_not_known(
+    monkeypatch,
+) -> None:
+    unknown = {"unit": "slope", "p": np.nan, "error": np.nan, "freedom": np.nan, "rank": np.nan}
+    slopes = [part(effect=slope, **unknown) for slope in (0.5, 2.0, 0.49, 2.01, np.nan)]
+    found = judged(monkeypatch, slopes, [part(p=0.0)])
+    assert found["met"].tolist() == ["yes", "yes", "no", "no", "too few runs", "yes"]
+    assert found["p"].isna().tolist() == [True] * 5 + [False]
+
+
+def test_costs_grow_over_the_last_decade_of_many_variables() -> None:
+    """Below it they are cubic, and so they are from one thousand variables on."""
+    n = np.array([100, 1_000, 5_000, 10_000, 20_000, 40_000])
+    size = n / 4_000
+    cost = np.where(n < 4_000, size**3, size)
+    table = pd.DataFrame({"n": n, "method": "leamvd", "dtype": "float64", "threads": 1})
+    table = table.assign(status="ok")
+    columns = dict(zip(claims.COSTS.values(), (1, 2), strict=True))
+    for column, power in columns.items():
+        table[column] = cost**power
+    for at_least, sizes in ((1_000, 4), (10_000, 3)):
+        parts = [*claims.grows(table, "lea-mvd", claims.COSTS, at_least, (0.9, 1.1))]
+        assert [part.effect.effect for part in parts] == pytest.approx([1, 2])
+        assert [part.where for part in parts] == [f"{cost}, float64" for cost in claims.COSTS]
+        for part in parts:
+            assert part.effect[3:7] == (0.9, 1.1, "slope", sizes)
+    assert not [*claims.grows(table, "cma-es", claims.COSTS, 1_000, (0.9, 1.1))]
+
+
 def test_what_parts_come_to() -> None:
     """Of C3 one part counts in both views, one as printed and one in the conclusion."""
     rows = evidence().copy()
@@ -649,6 +805,7 @@ def test_by_one_update_a_claim_has_the_parts_of_both_views_and_the_runs_of_its_s
         return pd.DataFrame(cells | {"method": f"sep-{EQUAL}"})
 
     def parts(measured: Tables, margins: Margins) -> Any:
+        assert margins == Margins(factor=4)
         seen.append([*measured.mnist_7x7.iloc[0], *measured.mnist_28x28.iloc[0]])
         outside = part(effect=3.0)[2]
         inside = part(effect=1.0)[2]
@@ -659,7 +816,9 @@ def test_by_one_update_a_claim_has_the_parts_of_both_views_and_the_runs_of_its_s
     monkeypatch.setattr(claims, "read_recorded", recorded_runs)
     monkeypatch.setattr(claims, "tables", whole)
     monkeypatch.setattr(claims, "registered_claims", parts)
-    found = claims.by_one_update().set_index(["setting", "claim", "view"])["answer"]
+    found = claims.by_one_update(Margins(factor=4)).set_index(["setting", "claim", "view"])[
+        "answer"
+    ]
     for momentum, rows in zip((0.5, 0.9), seen, strict=True):
         small = [momentum, 0.1, "one_update_7x7", EQUAL]
         assert rows == [*small, momentum, 0.1, "one_update_28x28", EQUAL]

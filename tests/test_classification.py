@@ -297,3 +297,109 @@ def test_what_is_recorded_cannot_be_changed_and_profiles_are_known() -> None:
     with pytest.raises(ValueError, match="profile"):
         classification.tables("small")
     assert classification.tables().runs["epoch"].max() == PROFILES["paper"].epochs
+
+
+def test_random_weights_have_the_scale_that_is_asked_for_in_each_layer() -> None:
+    sizes = (300, 150, 80)
+    for scale, known in (
+        (GLOROT, [np.sqrt(2 / 450), np.sqrt(2 / 230)]),
+        ("0.3", [0.3, 0.3]),
+        ("0", [0, 0]),
+    ):
+        found = random_stack(sizes, scale, "float64", seed=1)
+        assert found.rows["std"].tolist() == pytest.approx(known)
+        for rbm, std in zip(rbms(found), known, strict=True):
+            assert rbm.W.std() == pytest.approx(std, rel=0.03)
+            assert not rbm.c.any()
+    stds = [0.5, 0.02]
+    for rbm, std in zip(
+        rbms(classification.normal_stack(sizes, stds, "float64", 1)), stds, strict=True
+    ):
+        assert rbm.W.std() == pytest.approx(std, rel=0.03)
+
+
+def test_each_epochs_error_is_of_test_images_and_the_last_network_names_them() -> None:
+    data = DIGITS.load("float64")
+    start = stack(49, 6, 5)
+    found = classification.fine_tuned(as_result(start), DIGITS, "float64", 4, 3, 0.3)
+    known = []
+    for classifier, loss in fine_tune(
+        start, data.train, data.train_labels, epochs=3, tuning_rate=0.3, seed=4
+    ):
+        named = classifier.predict(data.test)
+        known.append((len(known) + 1, (named != data.test_labels).mean(), loss))
+    assert found.rows[["epoch", "test_error", "loss"]].to_numpy() == pytest.approx(np.array(known))
+    assert found.arrays["named"].tolist() == named.tolist()
+    assert found.rows["seconds"].is_monotonic_increasing
+
+
+def test_plans_measure_whole_stacks_and_the_likelihood_of_first_layers() -> None:
+    study = PROFILES["quick"].changed(**SMALL, seeds=(3, 1), scales=("0.2", GLOROT)).known()
+    planned = classification.plan(study)
+    methods = ("cd", "lea-mvd", "random-0.2", "random-glorot")
+    for table, (columns, calls) in planned.items():
+        assert columns == classification.RUN
+        kept = methods[:2] if table == "mistakes" else methods
+        assert {*calls} == {(study.size, *run) for run in product(kept, (3, 1))}
+    for label in planned["runs"][1]:
+        tuned, probed, likely = (
+            planned[name][1][label].arguments for name in ("runs", "probes", "likelihoods")
+        )
+        _, method, seed = label
+        whole = tuned["stack"].arguments
+        assert probed["top"].key == tuned["stack"].key
+        first = likely["stack"].arguments
+        if method.startswith("random"):
+            assert (whole["sizes"], first["sizes"]) == ((49, 4, 3), (49, 4))
+            for one in (whole, first):
+                scale = method.removeprefix("random-")
+                assert (one["scale"], one["dtype"], one["seed"]) == (scale, "float64", seed)
+        else:
+            own = layers.stack(study, method, seed)
+            assert (tuned["stack"].key, likely["stack"].key) == (own[1].key, own[0].key)
+            named = planned["mistakes"][1][label].arguments
+            assert named["tuned"].key == planned["runs"][1][label].key
+
+
+def test_two_classes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = PROFILES["quick"].changed(**SMALL)
+    data = study.images.load("float64")
+    for n_classes in (2, 3):
+        labels = data.train_labels % n_classes
+        monkeypatch.setattr(
+            Images, "load", lambda *_, labels=labels: data._replace(train_labels=labels)
+        )
+        if n_classes == 2:
+            with pytest.raises(ValueError, match="classes"):
+                study.on_disk()
+        else:
+            assert study.on_disk().layers == study.layers
+
+
+def test_errors_after_a_method_are_over_those_of_the_other_with_the_same_seed() -> None:
+    """At the last epoch of each study; a study without a list of mistakes has no interval."""
+    errors = {"cd": (0.2, 0.1, 0.4), "lea-mvd": (0.1, 0.08, 0.1), "cd:n_gen=1": (0.3, 0.3, 0.3)}
+    rows = []
+    for method, own in errors.items():
+        for seed in (2, 0, 1):
+            for study, last in (("b", 2), ("a", 3), ("unlisted", 1)):
+                for epoch in (last, 0):
+                    error = own[seed] if epoch == last else 1 - own[seed]
+                    rows.append((study, method, seed, epoch, error))
+    runs = pd.DataFrame(rows, columns=["study", "method", "seed", "epoch", "test_error"])
+    listed = []
+    for study, method, seed in product("ba", errors, (0, 1, 2)):
+        for image in range(round(50 * errors[method][seed])):
+            listed.append((study, method, seed, (3 * seed + image) % 50))
+    wrong = pd.DataFrame(listed, columns=["study", "method", "seed", "image"])
+    found = classification.classify_better(runs, wrong)
+    assert [*found] == ["b", "a"]
+    for study, effect in found.items():
+        ratios = [1 / 2, 0.8, 1 / 4]
+        assert effect.effect == pytest.approx(np.prod(ratios) ** (1 / 3))
+        assert (effect.lower, effect.upper, effect.p) == (-np.inf, 1, 1 / 8)
+        half = classification.over_test_images(wrong[wrong["study"] == study], "lea-mvd", "cd", 50)
+        ends = np.log([effect.rank_low, effect.rank, effect.rank_high])
+        assert np.diff(ends) == pytest.approx([half, half])
+    other = classification.classify_better(runs, wrong, "cd:n_gen=1", "lea-mvd")["a"]
+    assert other.effect == pytest.approx((3 * 0.3 / 0.08 * 3) ** (1 / 3))

@@ -35,6 +35,7 @@ from leamvd_paper.studies import (
     stacks,
     two_directions,
 )
+from leamvd_paper.studies.statistics import interval
 from leamvd_paper.studies.words import named
 
 RNG = np.random.default_rng(0)
@@ -248,6 +249,8 @@ def test_differences_are_from_the_exact_probability_in_points_of_a_percent() -> 
     counts = esd.simulate(6, 1_000, seed=1)
     nearest = esd.closest(6)
     figure = esd.plot_differences(counts, nearest)
+    assert figure.axes[-1].get_xlabel() == "rank (1 = best)"
+    assert "percentage points" in figure.get_supylabel()
     for ax, (name, rows) in zip(figure.axes, counts.groupby("tournament", sort=False), strict=True):
         assert ax.get_title() == name
         found = curve(ax, "simulation ± 2 s.e.")
@@ -543,6 +546,7 @@ def test_starts_have_their_errors_above_and_their_ratios_below() -> None:
             assert_curve(ax, named(method), own["batches"], own[name])
             assert_band(ax, named(method), own[f"{name} low"], own[f"{name} high"])
         assert levels(ax) == [rows.loc["cd", name]] + [1] * (name == "ratio")
+        assert scales(ax) == "log, log"
 
 
 # ---- Sections 8, 10, 11 and 12
@@ -562,20 +566,26 @@ def test_test_errors_by_epoch_and_by_layer(draw: Any, column: str) -> None:
             found = curve(ax, named(method))
             np.testing.assert_allclose(found[:, 1], rows["mean"])
             np.testing.assert_allclose(found[:, 0], rows[column], atol=0.2)
+        assert scales(ax) == "linear, log"
 
 
 def test_step_sizes_are_geometric_means_over_runs() -> None:
-    table = made("step_size", study=["mnist-7x7"], layer=[1, 2], sigma=[0.01, 0.1], seed=[0, 1])
-    (ax,) = explanation.plot_step_sizes(table).axes
-    for layer, rows in table.groupby("layer"):
-        logs = np.log(rows["step_size"]).groupby(rows["sigma"]).mean()
-        assert_curve(ax, f"RBM {layer}", [0.01, 0.1], np.exp(logs))
-    assert levels(ax, "x") == [Training.sigma0]
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("step size of the pairs", "σ*")
-    (equal,) = (line for line in ax.lines if line.get_label() == "both equal")
-    for x, y in (equal.get_xy1(), equal.get_xy2()):
-        assert x == y
-    assert scales(ax) == "log, log"
+    table = made("step_size", study=STUDIES, layer=[2, 1, 3], sigma=[0.01, 0.1], seed=[0, 1])
+    axes = explanation.plot_step_sizes(table).axes
+    for ax, study in zip(axes, STUDIES, strict=True):
+        assert (ax.get_title(), ax.get_ylabel()) == (named(study), "σ*")
+        for layer, rows in of(table, study=study).groupby("layer"):
+            logs = interval(np.log(rows["step_size"]).groupby(rows["sigma"]))
+            mean, low, high = np.exp([*logs])
+            assert_curve(ax, f"RBM {layer}", [0.01, 0.1], mean)
+            assert_band(ax, f"RBM {layer}", low, high)
+        assert levels(ax, "x") == [Training.sigma0]
+        assert levels(ax, "x") == labeled(ax, "the paper's σ0").get_xdata()[:1]
+        (equal,) = (line for line in ax.lines if line.get_label() == "both equal")
+        for x, y in (equal.get_xy1(), equal.get_xy2()):
+            assert x == y
+        assert scales(ax) == "log, log"
+    assert axes[-1].get_xlabel() == "step size of the pairs"
 
 
 def test_falls_are_shown_as_measured_beside_as_predicted() -> None:

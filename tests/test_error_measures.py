@@ -1,5 +1,7 @@
 """Section 6: starts alone, weights that win for nothing, and both measures along a search."""
 
+from itertools import product
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -11,8 +13,10 @@ from leamvd.networks.dbn import layer_seed, pretrain
 from leamvd.networks.objective import reconstruction_errors
 from leamvd.optimizers.reading import Reading
 from leamvd_paper.data.images import load
-from leamvd_paper.studies import error_measures
+from leamvd_paper.studies import error_measures, layers, verify
 from leamvd_paper.studies.results import Call, Result
+from leamvd_paper.studies.statistics import interval
+from leamvd_paper.studies.study_methods import Method
 
 DIGITS = load("digits", side=7, n_train=200, dtype="float64")
 FIRST = pretrain(DIGITS.train, (6,), reading=Reading(n_gen=2))[0]
@@ -253,6 +257,9 @@ def test_paths_begin_and_end_with_the_markers_that_the_caption_says() -> None:
     assert_sound(figure)
     assert_methods_have_their_colors(figure)
     (ax,) = figure.axes
+    (drawn,) = (line for line in ax.lines if line.get_label() == "LEA-MVD")
+    np.testing.assert_array_equal(drawn.get_xydata(), [(1, 3), (2, 5), (4, 9)])
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
     bars = [c.get_segments() for c in ax.collections]
     np.testing.assert_allclose(bars, [[[(3, 9), (7, 9)]], [[(4, 7), (4, 14)]]])
     assert (ax.get_xlabel(), figure.get_supylabel().partition(":")[0]) == (
@@ -272,11 +279,121 @@ def test_paths_begin_and_end_with_the_markers_that_the_caption_says() -> None:
     }
 
 
+def test_contrastive_divergence_with_settings_of_its_own_begins_with_its_first_epoch_too() -> None:
+    rows = []
+    for method in ("cd:learning_rate=0.003", "cd", "sep-cma-es", "lea-mvd:sigma0=0.3"):
+        for layer, iteration in ((2, 1), (1, 1), (2, 0), (1, 0)):
+            for seed in (1, 0):
+                error = 40.0 * layer + 8 * seed
+                rows.append((method, layer, seed, iteration, error, 2 * error))
+    found = error_measures.paths(runs(*rows).assign(inputs="shared"))
+    first = found.groupby(["method", "layer"])["iteration"].min()
+    for (method, _), iteration in first.items():
+        assert iteration == method.startswith("cd"), method
+    assert found["mean_field_ratio"].tolist() == pytest.approx((found["layer"] + 0.1).tolist())
+    assert found["sampled_ratio"].tolist() == pytest.approx((2 * found["layer"] + 0.2).tolist())
+
+
+def test_only_pictures_whose_numbers_are_rounded_are_left_out_of_what_is_verified() -> None:
+    for name, entry in verify.all_recorded().items():
+        assert {*entry.unverified} <= {"pictures"}, name
+
+
+def test_a_method_with_settings_of_its_own_starts_from_mini_batches_too() -> None:
+    printed = Method.parse(error_measures.started("lea-mvd:printed", 7))
+    assert printed.reading(Reading()) == Reading.printed()
+    for method in (printed, Method.parse(error_measures.started("cma-es", 7))):
+        training = method.training(SETTINGS.training)
+        assert (training.x0, training.x0_batches) == ("batch", 7)
+
+
+def test_the_starts_of_a_study_have_neither_epochs_of_contrastive_divergence_nor_probes() -> None:
+    whole = error_measures.plan([SETTINGS])
+    alone = error_measures.starts_alone(SETTINGS)
+    assert alone.keys() == {"runs", "pictures"}
+    for table, (columns, calls) in alone.items():
+        labels = pd.DataFrame([*calls], columns=columns)
+        assert {*labels["method"]} == {"start"}
+        assert {*labels["batches"]} == {*SETTINGS.batches}
+        for label, call in calls.items():
+            assert call.key == whole[table][1][label].key
+    assert {label[2] for label in alone["runs"][1]} == {"own"}
+    _, probed = whole["probes"]
+    for call in probed.values():
+        assert call.arguments["first"] == len(SETTINGS.layers), "the uppermost features alone"
+
+
+def test_errors_are_over_those_of_the_run_by_cd_that_is_like_them_in_all_but_the_method() -> None:
+    """By images, epochs of momentum, layer and seed; at the last iteration, on own inputs."""
+    rng = np.random.default_rng(2)
+    rows = []
+    for cell in product(
+        (10, 5), (5, 10), (2, 1), (1, 0), (("start", 3), ("cd", 0), ("lea-mvd", 3))
+    ):
+        *alike, (method, batches) = cell
+        for features, iteration in product(("own", "cd"), (1, 0)):
+            rows.append((*alike, method, batches, features, iteration, *rng.uniform(1, 9, 3)))
+    alike = ["n_images", "momentum_epochs", "layer", "seed"]
+    columns = [*alike, "method", "batches", "features", "iteration"]
+    columns += ["mean_field", "sampled", "mean_field_ratio"]
+    table = pd.DataFrame(rows, columns=columns).assign(inputs="own")
+    found = error_measures.over_cd(table)
+    ends = table.query("features == 'own' and iteration == 1")
+    assert len(found) == len(ends)
+    for row in found.to_dict("records"):
+        one = ends.loc[(ends[alike] == pd.Series(row)[alike].astype(int)).all(axis=1)]
+        one = one.set_index("method")
+        over = one.loc[row["method"]] / one.loc["cd", ["mean_field", "sampled", "mean_field_ratio"]]
+        assert row["error"] == pytest.approx(over["mean_field"])
+        assert row["sampled"] == pytest.approx(over["sampled"])
+        assert row["ratio"] == one.loc[row["method"], "mean_field_ratio"]
+        assert row["features"] == pytest.approx(over["mean_field"] / over["mean_field_ratio"])
+    means = error_measures.by_batches(found)
+    assert means["method"].is_monotonic_increasing
+    assert {*means["method"]} == {"cd", "lea-mvd", "no search"}
+    for row in means.replace({"method": {"no search": "start"}}).to_dict("records"):
+        same = (found[error_measures.OWN] == pd.Series(row)[error_measures.OWN]).all(axis=1)
+        for name in error_measures.MEASURES:
+            ends = np.exp(interval(np.log(found.loc[same, name])))
+            told = [row[name], row[f"{name} low"], row[f"{name} high"]]
+            assert told == pytest.approx([*ends])
+
+
+def test_every_start_stands_beside_cd_of_as_many_images_and_epochs_of_momentum() -> None:
+    for table in (error_measures.tables().runs, error_measures.at_28x28()):
+        rows = error_measures.over_cd(table)
+        assert rows.notna().all(axis=None)
+        assert (rows.query("method == 'cd'")[["error", "sampled", "features"]] == 1).all(axis=None)
+
+
+def test_collapsed_weights_stand_beside_so_many_epochs_and_what_test_images_are_told_apart_by() -> (
+    None
+):
+    (row,) = error_measures.collapse(DIGITS, FIRST, (0.5,), 3, epochs=2).to_dict("records")
+    lower, upper = error_measures.collapsed(FIRST, 0.5, DIGITS.train, 3)
+    V = lower.hidden_given_visible(DIGITS.train)
+    T = lower.hidden_given_visible(DIGITS.test)
+    cd = ContrastiveDivergence(V, 3, seed=0)
+    cd.epoch()
+    cd.epoch()
+    assert row["cd error"] == pytest.approx(((cd.rbm.reconstruct(V) - V) ** 2).sum() / len(V))
+    assert row["error"] == pytest.approx(V.var(axis=0).sum())
+    assert (row["scale"], row["bound"]) == (0.5, error_measures.bound(FIRST, 0.5, DIGITS.train))
+    for name, features in (
+        ("wrong", (V, T)),
+        ("wrong above", (upper.hidden_given_visible(V), upper.hidden_given_visible(T))),
+    ):
+        V, T = features
+        _, wrong, _ = layers.probe(V, DIGITS.train_labels, T, DIGITS.test_labels)
+        assert row[name] == 100 * wrong
+
+
 @pytest.mark.parametrize(
     "given",
     [
         *({"profile": "confirm"}, {"seeds": [1]}, {"profile": "quick", "inputs": ["shared"]}),
         *({"profile": "quick", "layers": [4]}, {"profile": "quick", "batches": [0]}),
+        *({"profile": "quick", "probed": [0]}, {"profile": "quick", "batches": [3, 3]}),
     ],
 )
 def test_settings_are_refused_before_anything_is_computed(given: dict, tmp_path) -> None:

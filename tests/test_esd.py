@@ -148,3 +148,69 @@ def test_of_several_tests_each_is_judged_by_its_part_of_the_level() -> None:
 def test_settings_that_make_no_sense_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         esd.tables(**wrong)
+
+
+def test_a_profile_says_how_many_tournaments_are_held_where_nobody_does() -> None:
+    for profile in ("recorded", "quick"):
+        found = esd.tables(profile, population_sizes=[3])
+        held = found.counts.groupby("tournament")["wins"].sum()
+        assert {*held} == {esd.PROFILES[profile]}
+        assert {*found.weights["population_size"]} == {24}
+        assert found.weights["exponent"].dropna().unique().tolist() == [0, 1, 1.5, 2, 3]
+    with pytest.raises(ValueError, match="n_tournaments"):
+        esd.tables(n_tournaments=119)
+    assert {
+        *esd.tables(n_tournaments=120, population_sizes=[3])
+        .counts.groupby("tournament")["wins"]
+        .sum()
+    } == {120}
+
+
+def test_weights_of_a_population_of_two_by_hand() -> None:
+    """The better one wins a binary tournament with 3/4, and one of four with 15/16."""
+    found = esd.weights([2, 3], [0.0, 2.0])
+    assert len(found) == 5 * (2 + 3)
+    two = found[found["population_size"] == 2].pivot(
+        index="rank", columns="method", values="weight"
+    )
+    known = {
+        "exponent 0": 1 / 2,
+        "exponent 2": 4 / 5,
+        BINARY: 3 / 4,
+        FOUR: 15 / 16,
+        DOUBLE: (3 / 4 + 15 / 16) / 2,
+    }
+    assert two.loc[1].to_dict() == pytest.approx(known)
+    assert two.sum().tolist() == pytest.approx([1] * 5)
+    exponents = found.groupby("method")["exponent"].unique()
+    assert exponents["exponent 2"].tolist() == [2]
+    assert np.isnan(exponents[DOUBLE]).all()
+
+
+def test_tournaments_are_tested_against_their_formulas_and_the_stated_exponents() -> None:
+    """Each is tested against its formula, and the first two against the exponent that is stated."""
+    counts = esd.simulate(5, 1_000, seed=2)
+    table = esd.goodness(counts)
+    assert table[["tournament", "against"]].to_numpy().tolist() == [
+        [BINARY, "its formula"],
+        [BINARY, "exponent 1"],
+        [DOUBLE, "its formula"],
+        [DOUBLE, "exponent 2"],
+        [FOUR, "its formula"],
+    ]
+    expected = 1_000 * np.array([25, 16, 9, 4, 1]) / 55
+    wins = counts.loc[counts["tournament"] == DOUBLE, "wins"].to_numpy()
+    assert table["chi-square"][3] == pytest.approx(stats.chisquare(wins, expected).statistic)
+
+
+def test_five_expected_wins_are_a_rank_of_their_own() -> None:
+    counts = pd.DataFrame({"tournament": FOUR, "exact": [0.5, 0.45, 0.05], "wins": [50, 44, 6]})
+    assert esd.goodness(counts)["degrees of freedom"].tolist() == [2]
+
+
+def test_points_of_the_plane_are_standard_normal_and_the_best_is_first() -> None:
+    points = esd.population(4_000, seed=5)
+    assert points.mean().tolist() == pytest.approx([0, 0], abs=0.06)
+    assert points.std().tolist() == pytest.approx([1, 1], abs=0.05)
+    drawn = np.random.default_rng(5).standard_normal((4_000, 2))
+    assert sorted(points["x1"]) == sorted(drawn[:, 0])

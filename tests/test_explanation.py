@@ -2,12 +2,14 @@
 answers.
 """
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
 from threadpoolctl import threadpool_limits
 
-from leamvd.networks.dbn import layer_seed
+from leamvd.networks.dbn import Training, layer_seed
 from leamvd.networks.objective import ReconstructionObjective
 from leamvd.optimizers import local_model
 from leamvd_paper.studies import explanation
@@ -15,6 +17,7 @@ from leamvd_paper.studies.classification import random_stack
 from leamvd_paper.studies.explanation import GENERATIONS, QUALITIES, SEARCH, Settings, Tables
 from leamvd_paper.studies.layers import rbms
 from leamvd_paper.studies.results import Result, read_recorded
+from leamvd_paper.studies.statistics import interval
 
 METHODS = ("lea-mvd:sigma0=0.01", "lea-mvd:sigma0=0.3")
 MODEL = {
@@ -428,3 +431,160 @@ def test_summary_compares_with_the_recorded_run_of_the_same_settings(found) -> N
     runs = read_recorded("explanation").assign(study="mnist-7x7")
     same = explanation.summary(found._replace(runs=runs), "paper", seeds=(0, 1))
     assert same["ratio"].tolist() == pytest.approx([1] * len(same))
+
+
+def test_factors_of_a_rise_are_of_equation_14(monkeypatch) -> None:
+    """Of three populations, on 2 % of the numbers, between 0.5 and 1.5; the error is a made one."""
+    x0 = np.linspace(1, 2, 20_000)
+    seen = []
+
+    def error(X: np.ndarray) -> np.ndarray:
+        seen.append(X / x0)
+        values = np.full(len(X), 60.0)
+        values[: len(X) // 4] = 40.0
+        values[-1] = 50.0  # as at the start, which is not lower
+        return values if len(X) > 1 else np.full(1, 50.0)
+
+    top = explanation.Top(np.zeros((5, 3)), error, x0, 3)
+    monkeypatch.setattr(explanation, "_last_layer", lambda *_: top)
+    row = explanation.rises(Result(pd.DataFrame()), Settings().images, "bits", 0).rows.iloc[0]
+    assert [len(factors) for factors in seen] == [1, 24, 24, 24]
+    assert (seen[0] == 1).all()
+    assert row["rise"] == pytest.approx(100 * ((6 * 40 + 17 * 60 + 50) / 24 / 50 - 1))
+    assert row["lower"] == 1 / 4
+    populations = seen[1:]
+    drawn = np.concatenate(populations)
+    hit = drawn[np.abs(drawn - 1) > 1e-9]
+    assert len(hit) / drawn.size == pytest.approx(0.02, rel=0.05)
+    assert (hit.min(), hit.max()) == pytest.approx((0.5, 1.5), abs=0.01)
+    assert (hit.mean(), hit.std()) == pytest.approx((1, 1 / np.sqrt(12)), abs=0.01)
+    assert len({population.tobytes() for population in populations}) == 3
+
+
+def test_runs_with_other_settings_are_not_compared_with_recorded_ones(monkeypatch, found) -> None:
+    method = "lea-mvd:sigma0=0.1"
+    runs = made({("mnist-7x7", 1, method): [(9.0, 4.0), (9.0, 2.0)]}, "mean_field")
+    runs = runs.assign(n_images=10, sampled=1.0, mean_field_ratio=1.0, sampled_ratio=1.0)
+    half = runs.assign(mean_field=runs["mean_field"] / 2)
+    quarter = runs.assign(mean_field=runs["mean_field"] / 4)
+    known = {"explanation": half, "explanation_28x28": quarter}
+    monkeypatch.setattr(explanation, "read_recorded", known.get)
+    table = found._replace(runs=runs)
+    for profile, ratio in (("paper", 2), ("paper-28x28", 4)):
+        ratios = explanation.summary(table, profile, seeds=(0,)).set_index("measure")["ratio"]
+        assert ratios.to_dict() == pytest.approx({"mean_field": ratio, "sampled": 1})
+        for changes in ({"n_gen": 40}, {"sigmas": (0.01,)}, {"n_images": 5_000}):
+            assert "ratio" not in explanation.summary(table, profile, **changes)
+
+
+def test_the_recorded_summary_is_of_the_small_images(found) -> None:
+    runs = made({("mnist-7x7", 1, "lea-mvd"): [(9.0, 4.0), (9.0, 2.0)]}, "mean_field")
+    large = made({("mnist-28x28", 1, "lea-mvd"): [(90.0, 80.0)] * 2}, "mean_field")
+    table = pd.concat([runs, large]).assign(n_images=10_000)
+    table = table.assign(sampled=table["mean_field"], mean_field_ratio=1.0, sampled_ratio=1.0)
+    rows = explanation.summary(found._replace(runs=table))
+    assert rows["mean"].tolist() == [3, 3]
+
+
+def test_pairs_say_how_many_variables_and_images_they_are_of() -> None:
+    images = Settings(layers=(6, 4)).changed(n_images=60).images
+    stack = random_stack((49, 6, 4), "0.1", "float64", seed=0)
+    around = explanation.pairs(stack, images, "probabilities", 3, (0.3, 0.1), 4)
+    assert around.rows["sigma"].tolist() == [0.3, 0.1]
+    assert {*around.rows["n_images"]} == {60}
+    assert {*around.rows["n_var"]} == {6 * 4 + 6 + 4}
+    assert around.arrays["x0"].tolist() == rbms(stack)[1].flat().tolist()
+
+
+def test_the_step_size_nearest_to_the_reference_may_be_two() -> None:
+    pairs = pd.DataFrame({"sigma": [0.1, 0.02, 0.005, 0.02, 1e-4], "row": range(5)})
+    assert explanation.near_reference(pairs)["row"].tolist() == [1, 2, 3]
+    alone = pd.DataFrame({"sigma": [3.0]})
+    assert len(explanation.near_reference(alone)) == 1
+
+
+def test_on_shared_inputs_what_is_retrodicted_is_what_is_predicted() -> None:
+    changes = SMALL | {"inputs": ("own", "shared"), "sigmas": (0.2, 0.4), "n_pairs": 3}
+    planned = explanation.plan(explanation.PROFILES["quick"].changed(**changes))
+    columns, predicted = planned["surrogates"]
+    _, retrodicted = planned["retrodictions"]
+    assert predicted.keys() == retrodicted.keys()
+    for label, call in retrodicted.items():
+        one = dict(zip(columns, label, strict=True))
+        same = call.key == predicted[label].key
+        assert same == (one["inputs"] == "shared" or one["layer"] == 1)
+        around = call.arguments["around"].arguments
+        assert around["n_pairs"] == 3
+        assert around["sigmas"] == ((0.2, 0.4) if same else (explanation.REFERENCE,))
+        _, around_start = planned["pairs"]
+        start = (*label[: columns.index("method")], one["seed"])
+        assert predicted[label].arguments["around"].key == around_start[start].key
+
+
+def test_settings_of_methods_are_columns_beside_falls() -> None:
+    methods = {
+        "lea-mvd": (Training.sigma0, "entry", True),
+        "lea-mvd:perturbation=off+sigma0=0.3": (0.3, "off", True),
+        "lea-mvd:reset=off+perturbation=added": (Training.sigma0, "added", False),
+        "lea-mvd:reset=0.1+sigma0=0.01": (0.01, "entry", True),
+    }
+    ends = {("a", 2, method): [(10, 9), (10, 10), (10, 8)] for method in methods}
+    ends |= {("b", 1, "lea-mvd"): [(10, 4), (10, 2), (10, 6)]}
+    after = {label: [(10, 10 - at) for at in (3, 0, 0)] for label in ends}
+    before = {label: [(10, 10 - at) for at in (1, 2, 0)] for label in ends}
+    both = explanation.predicted_and_measured(
+        Tables(
+            pd.DataFrame(),
+            made(before, "best"),
+            made(after, "best").sample(frac=1, random_state=1),
+            made(ends, "mean_field").sample(frac=1, random_state=2),
+        )
+    )
+    told = both[both["study"] == "a"].set_index("method")[["sigma0", "noise", "reset"]]
+    assert {method: (*row,) for method, row in told.T.items()} == methods
+    other = both[both["study"] == "b"].iloc[0]
+    ends = interval(pd.Series([60.0, 80.0, 40.0]))
+    assert other[["measured", "low", "high"]].tolist() == pytest.approx([*ends])
+    assert other[["predicted", "retrodicted"]].tolist() == pytest.approx([10, 10])
+    shares = ["share measured", "share predicted", "share retrodicted"]
+    assert other[shares].tolist() == pytest.approx([1, 2 / 3, 1 / 3])
+    assert {*both["runs"]} == {3}
+
+
+def test_what_can_be_reached_has_the_interval_of_its_gains_in_each_layer() -> None:
+    rows = pd.DataFrame([*product(("a",), (2, 1), ("own", "shared"), (0, 1, 2))])
+    rows = rows.set_axis([*explanation.LAYER, "seed"], axis=1).assign(sigma=0.01)
+    rng = np.random.default_rng(4)
+    for name in QUALITIES:
+        rows[f"gain {name}"] = rng.uniform(0.1, 2, len(rows))
+    found = explanation.reach(rows)
+    for label, group in rows.groupby(explanation.LAYER):
+        for name in QUALITIES:
+            gains = np.exp(interval(np.log(group[f"gain {name}"])))
+            known = [100 * (1 - (1 - gain / 100) ** GENERATIONS) for gain in gains]
+            columns = [f"{name} {end}" for end in ("mean", "low", "high")]
+            assert found.loc[label, columns].tolist() == pytest.approx(known)
+
+
+def test_what_is_just_within_reach_is_not_out_of_it() -> None:
+    needed = pd.DataFrame({"fell": [0.0, 0.0], "needed": 90.0, "low": [75.0, 75.001]})
+    needed = needed.assign(study="a", layer=1, inputs="own")
+    place = pd.MultiIndex.from_tuples([("a", 1, "own")], names=explanation.LAYER)
+    bound = pd.DataFrame({"best high": [50.0], "paper mean": [20.0]}, place)
+    found = explanation.answers(needed, bound, 2.0)
+    assert found["answer"].tolist() == ["not reached", "out of reach"]
+
+
+def test_falls_of_layers_have_the_interval_of_their_best_setting() -> None:
+    pairs = pd.DataFrame({"n_hidden": 5, "seed": [1, 0, 2], "n_var": 50, "value": [50.0, 100, 10]})
+    rows = [("a", 0, 90.0), ("a", 1, 40.0), ("a", 2, 6.0), ("b", 2, 9.0), ("b", 0, 95.0)]
+    searches = pd.DataFrame([*rows, ("b", 1, 50.0)], columns=["method", "seed", "best"])
+    searches = searches.assign(n_hidden=5)
+    found = explanation.scaling(
+        pairs, searches, searches.rename(columns={"best": "mean_field"}), pairs.assign(best=1.0)
+    )
+    ends = interval(pd.Series([10.0, 20, 40]))
+    for kind in ("measured", "predicted"):
+        row = found[found["kind"] == kind].squeeze()
+        assert (row["n_var"], row["method"], row["runs"]) == (50, "a", 3)
+        assert row[["mean", "low", "high"]].tolist() == pytest.approx([*ends])
