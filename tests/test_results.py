@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import io
 import re
 import subprocess
 from importlib.metadata import PackageNotFoundError
@@ -13,9 +14,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tqdm import tqdm
 
 from leamvd._support import sources
 from leamvd._support.threads import thread_count
+from leamvd.networks.dbn import Training
+from leamvd.optimizers.reading import Reading
 from leamvd_paper.studies import layers, readings, results
 from leamvd_paper.studies.results import Call, Result, delayed, run_all
 
@@ -76,6 +80,68 @@ def test_equal_calls_have_equal_keys_whatever_their_settings_are_built_of() -> N
     for nested in ([same[0]], {"a": (same[0],)}, Settings((same[0],))):
         with pytest.raises(ValueError, match="a call must be an argument"):
             delayed(number)(nested)
+
+
+@dataclasses.dataclass(frozen=True)
+class Others(Settings):
+    """Settings of another kind with the same fields."""
+
+
+def test_settings_that_differ_at_all_have_keys_of_their_own() -> None:
+    """Also where they differ in their last bit, in their kind, or in what is empty."""
+    least = np.nextafter(0.5, 1)
+    several = [
+        *(0, 1e-7, -1e-7, 5e-324, 0.5, least, 1 / 3, 0.333333, 1e22, 3, "3", "", None, True, False),
+        *((), (3,), (3, 2), ((3,), 2), {}, {"a": 1}, {"a": None}, {"b": 1}),
+        *(Settings(), Settings((2,)), Settings(sigma=least), Others(), Reading(), Training()),
+        *(Reading(exponent=2.0), Training(weight_decay=0.0), Training(weight_decay=1e-7)),
+    ]
+    keys = [delayed(number)(value).key for value in several]
+    for at, key in enumerate(keys):
+        assert key not in keys[:at], several[at]
+    assert delayed(number)((1,)).key == delayed(number)([np.float64(1.0)]).key
+
+
+def test_what_needs_a_result_that_is_there_is_not_computed_again(tmp_path: Path) -> None:
+    below = delayed(number)(3)
+    call = delayed(doubled)(below)
+    rows(call, tmp_path)
+    COUNTED.clear()
+    for path in tmp_path.rglob("number-*.npz"):
+        path.unlink()
+    assert {*run_all([call], tmp_path)} == {call.key}
+    assert COUNTED == []
+
+
+def test_progress_counts_the_calls_that_are_computed_and_is_still_where_none_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bars = []
+    still = []
+
+    def noted(**given: Any) -> Any:
+        still.append(given.get("disable", False))
+        bars.append(tqdm(**({"disable": False} | given), file=io.StringIO()))
+        return bars[-1]
+
+    monkeypatch.setattr(results, "tqdm", noted)
+    rows(delayed(number)(4), tmp_path)
+    calls = [delayed(number)(n) for n in (3, 4)]
+    run_all([*calls, delayed(doubled)(calls[0])], tmp_path, label="all of it")
+    run_all(calls, tmp_path)
+    assert [(bar.total, bar.n) for bar in bars] == [(1, 1), (2, 2), (0, 0)]
+    assert still == [False, False, True]
+    assert bars[1].desc.startswith("all of it")
+
+
+def test_a_folder_of_results_may_be_the_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    rows(delayed(number)(3), Path("~/mine"))
+    monkeypatch.setenv(results.STORE, "~/stored")
+    rows(delayed(number)(4), Path("~/mine"))
+    assert len([*tmp_path.glob("mine/*/*.npz")]) == len([*tmp_path.glob("stored/*/*.npz")]) == 1
 
 
 def test_functions_of_one_name_in_two_modules_have_different_keys() -> None:
