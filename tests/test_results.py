@@ -100,6 +100,9 @@ def test_settings_that_differ_at_all_have_keys_of_their_own() -> None:
     for at, key in enumerate(keys):
         assert key not in keys[:at], several[at]
     assert delayed(number)((1,)).key == delayed(number)([np.float64(1.0)]).key
+    open_or_written = Reading(), Reading().complete()
+    assert open_or_written[0] != open_or_written[1]
+    assert len({delayed(number)(reading).key for reading in open_or_written}) == 1
 
 
 def test_what_needs_a_result_that_is_there_is_not_computed_again(tmp_path: Path) -> None:
