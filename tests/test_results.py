@@ -260,6 +260,41 @@ def test_what_another_process_finishes_meanwhile_is_taken(tmp_path: Path) -> Non
     assert COUNTED == [3]
 
 
+def every_kind(n: int) -> Result:
+    columns = {
+        "text": ["", "rastrigin, n = 1000: σ0"],
+        "number": [1e-300, np.nan],
+        "count": [2**60 + 1, 0],
+        "small": np.array([0.1, np.inf], np.float32),
+        "met": [True, False],
+    }
+    arrays = {"W1": np.eye(n, dtype=np.float32), "b": np.arange(n), "rows": np.empty((0, 2))}
+    return Result(pd.DataFrame(columns, index=[5, 5]), arrays)
+
+
+def seen(kept: Result) -> Result:
+    own = every_kind(3).arrays
+    same = [*kept.arrays] == [*own]
+    for name, array in kept.arrays.items():
+        same = same and array.dtype == own[name].dtype and np.array_equal(array, own[name])
+    return Result(kept.rows.assign(same=same))
+
+
+def test_what_is_read_from_disk_is_what_was_computed(tmp_path: Path) -> None:
+    """What was computed in this call is handed on as it is, and what is there as it is read."""
+    call = delayed(every_kind)(3)
+    rows(call, tmp_path)
+    found = rows(delayed(seen)(call), tmp_path)
+    assert found.pop("same").all()
+    expected = every_kind(3).rows.reset_index(drop=True)
+    for table in (found, rows(call, tmp_path)):
+        pd.testing.assert_frame_equal(
+            table, expected, check_exact=True, check_dtype=False, check_names=True
+        )
+        for name in ("number", "count", "small", "met"):
+            assert table[name].dtype == expected[name].dtype
+
+
 @pytest.mark.parametrize("values", [["a", None], ["a", 1]])
 def test_a_column_that_would_be_read_as_another_is_refused(
     values: list[Any], tmp_path: Path
