@@ -2,6 +2,7 @@
 answers.
 """
 
+from dataclasses import fields
 from itertools import product
 from typing import Any
 
@@ -17,7 +18,7 @@ from figures import faces_drawn
 from leamvd.networks.dbn import Training, layer_seed, train
 from leamvd.optimizers.reading import Reading
 from leamvd_paper.data.functions import problem
-from leamvd_paper.studies import layers, plots, readings
+from leamvd_paper.studies import layers, plots, readings, stacks
 from leamvd_paper.studies.benchmarks import Function
 from leamvd_paper.studies.layers import Images
 from leamvd_paper.studies.readings import ALTERNATIVES, PROFILES, Settings
@@ -42,6 +43,25 @@ def test_every_alternative_differs_from_its_default_in_what_it_runs() -> None:
             == 2
         ), own
     assert {*map(readings.default, readings.methods())} <= {*readings.methods()}
+
+
+@pytest.mark.parametrize("item", [f"R{number}" for number in range(1, 20)])
+def test_the_alternatives_of_an_item_change_what_readings_call_by_its_name(item: str) -> None:
+    items = {field.name: field.metadata["item"] for field in fields(Reading)}
+    for text in ALTERNATIVES[item]:
+        both = []
+        for name in (text, readings.default(text)):
+            both.append(vars(Method.parse(name).reading(PROFILES["paper"].reading)))
+        own, usual = both
+        assert {items[name] for name in own if own[name] != usual[name]} == {item}
+
+
+def test_a_kind_of_data_is_recorded_under_the_name_of_the_study_that_has_it() -> None:
+    for data, name in readings.ARCHIVE.items():
+        if data != "all":
+            settings = readings.RECORDED[name].settings
+            assert settings == PROFILES[data].changed(sizes=()), data
+    assert PROFILES["all"].images == stacks.RECORDED[readings.ARCHIVE["all"]].settings.images
 
 
 def test_other_populations_and_elites_have_generations_for_about_as_many_evaluations() -> None:

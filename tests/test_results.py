@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import io
+import os
 import re
 import subprocess
 from importlib.metadata import PackageNotFoundError
@@ -332,6 +333,22 @@ def test_results_lie_in_a_folder_of_what_decides_on_them(
     assert len([*tmp_path.rglob("*.npz")]) == len([*tmp_path.glob("store/*")]) == 1 + again
 
 
+def test_a_process_of_ours_ends_with_the_one_that_asks_and_that_one_follows_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    followed: list[int] = []
+    monkeypatch.setattr(results.children, "follow", followed.append)
+    below = Result(pd.DataFrame({"n": [3]}), {"x": np.arange(3)})
+    call = delayed(doubled)(delayed(number)(3), 5.0)
+    for parent, told in ((os.getpid(), []), (os.getppid(), [os.getppid()])):
+        followed.clear()
+        key, found = results._compute(call, [None, below], results.code(), parent, 1)
+        assert followed == told
+        assert (key, found.rows["threads"].tolist()) == (call.key, [1])
+        kept = results._compute(call, [found, below], results.code(), parent, 1)[1]
+        assert kept is found, "which another process has computed"
+
+
 def test_a_worker_that_has_another_code_refuses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -384,7 +401,8 @@ def test_each_file_of_the_packages_that_does_not_only_show_is_in_the_digest_of_t
 def test_tables_have_the_columns_that_name_a_call_first(tmp_path: Path) -> None:
     plan = {"runs": (["method", "n"], {("a", 7): delayed(number)(3), ("b", 8): delayed(number)(4)})}
     found = results.tables(plan, tmp_path)["runs"]
-    assert found.to_dict("list") == {"method": ["a", "b"], "n": [7, 8], "sum": [8, 9]}
+    expected = pd.DataFrame({"method": ["a", "b"], "n": [7, 8], "sum": [8, 9]})
+    pd.testing.assert_frame_equal(found, expected, check_dtype=False)
 
 
 @pytest.mark.parametrize("package", ["leamvd", "notebooks/leamvd_paper"])
@@ -423,6 +441,11 @@ def test_what_is_recorded_is_read_as_it_was_written_or_not_at_all(
     )
     with pytest.raises(ValueError, match="what is recorded must be one of 'one', got 'two'"):
         results.read_recorded("two")
+    several = {"runs": table[:2], "other": table[2:3].reset_index(drop=True)}
+    for _ in range(2):
+        results.write_recorded("several", several, {}, "0123456789ab")
+    for name, own in several.items():
+        pd.testing.assert_frame_equal(results.read_recorded("several", name), own)
     path = tmp_path / "one" / "runs.csv.xz"
     path.write_bytes(path.read_bytes()[:-1] + b"?")
     with pytest.raises(ValueError, match="is not what was recorded"):
