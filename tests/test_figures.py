@@ -62,6 +62,10 @@ def test_a_page_shows_each_figure_that_moved_before_and_now(tmp_path: Path) -> N
 def test_a_figure_is_as_wide_as_the_text_and_has_more_pixels_than_are_shown(tmp_path: Path) -> None:
     figure, _ = plots.panels(1, 1, height=3)
     shown = plots.save(figure, "one", tmp_path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(tmp_path))
+        plots.save(plots.panels(1, 1, height=3)[0], "two", "~/mine")
+    assert {path.name for path in tmp_path.glob("mine/figures/*")} == {"two.png", "two.csv"}
     with Image.open(tmp_path / "figures" / "one.png") as image:
         assert shown.width == 620
         assert 1.5 * shown.width < image.width < 2 * shown.width

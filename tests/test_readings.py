@@ -234,6 +234,9 @@ def test_what_is_recorded_is_all_data_and_outcomes_are_the_ends_of_the_papers(
     assert ends.to_dict() == pytest.approx(expected)
     assert len(ends) == len(expected)
     assert found.outcomes.index.tolist() == [*range(len(expected))]
+    usual = readings.tables("recorded").outcomes.query("problem == 'RBM 1' and method == 'cd'")
+    first = archive["readings", "runs"].query("iteration == 10 and layer == 1 and method == 'cd'")
+    assert usual["error"].tolist() == first["mean_field"].tolist()
 
 
 def test_layers_that_are_computed_again_are_compared_with_those_of_their_own_data(
@@ -355,6 +358,22 @@ def test_markers_of_effects_say_what_is_significant_and_what_is_the_same() -> No
     plots.plt.close(figure)
 
 
+def test_a_row_of_the_figure_begins_with_its_item_and_is_broken_at_commas() -> None:
+    methods = {
+        "lea-mvd:printed": ("printed", "LEA-MVD as printed"),
+        "lea-mvd:exponent=4": ("own", "exponent 4"),
+        "lea-mvd:descent=off": ("C11", "C11   without $C_{ani}$"),
+        "cd:persistent=true": ("E8", "E8   CD, persistent"),
+        "lea-mvd:population_size=12+n_gen=125+reset=off": (
+            "C12",
+            "C12   12 individuals,\n125 generations, no reset",
+        ),
+    }
+    rows = pd.DataFrame({"item": [item for item, _ in methods.values()], "method": [*methods]})
+    labels = readings._labels(rows).str.replace("\xa0", " ")
+    assert labels.tolist() == [label for _, label in methods.values()]
+
+
 def test_kinds_of_data_are_compared_by_their_first_inputs() -> None:
     rows = [
         (data, inputs, 1, method, seed, 3, x * (1 + seed))
@@ -391,6 +410,7 @@ def test_kinds_of_data_are_compared_by_their_first_inputs() -> None:
         ({"budget": 5}, "budget"),
         ({"profile": "small"}, "profile"),
         ({"profile": "recorded", "seeds": (1,)}, "seeds"),
+        ({"profile": "recorded", "measure": "best"}, "measure"),
     ],
 )
 def test_what_cannot_be_shown_is_refused_before_any_work(
