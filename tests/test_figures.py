@@ -274,7 +274,7 @@ def test_points_without_a_segment_are_marked_and_a_panel_without_any_says_so(
         "marked": ([nan, 5], {"marker": "s"}, ("s", "line")),
         "nothing": ([nan, nan], {}, ("None", "")),
     }
-    figure, ((ax, missing, dots),) = plots.panels(1, 3, height=3)
+    figure, ((ax, missing, dots, empty),) = plots.panels(1, 4, height=3)
     for label, (heights, look, _) in drawn.items():
         ax.plot(range(1, 1 + len(heights)), heights, label=label, **look)
     guide = ax.axhline(2, color="black")
@@ -289,8 +289,8 @@ def test_points_without_a_segment_are_marked_and_a_panel_without_any_says_so(
             color = line.get_color() if face == "line" else face
             assert same_color(line.get_markerfacecolor(), color), line.get_label()
     assert guide.get_marker() == "None"
-    told = [[text.get_text() for text in one.texts] for one in (ax, missing, dots)]
-    assert told == [[], ["no finite values"], []]
+    told = [[text.get_text() for text in one.texts] for one in (ax, missing, dots, empty)]
+    assert told == [[], ["no finite values"], [], []]
     assert (ax.get_yscale(), missing.get_yscale()) == ("log", "linear")
 
 
@@ -397,6 +397,7 @@ def test_the_numbers_of_a_row_of_panels_have_the_words_of_the_first(tmp_path: Pa
     for ax in figure.axes:
         ax.plot([1, 2], [3, 4], label="CD")
     left.set_ylabel("error")
+    right.set_ylabel("cost")
     below.set(ylabel="ratio", xlabel="epochs")
     last.set_xlabel("seconds")
     for ax, name in zip((left, right, below, last), "abcd", strict=True):
@@ -405,7 +406,19 @@ def test_the_numbers_of_a_row_of_panels_have_the_words_of_the_first(tmp_path: Pa
     words = {name: [*rows.dropna(axis="columns")] for name, rows in table.groupby("panel")}
     assert words == {
         "a": ["series", "line", "epochs", "error"],
-        "b": ["series", "line", "error", "seconds"],
+        "b": ["series", "line", "seconds", "cost"],
         "c": ["series", "line", "epochs", "ratio"],
         "d": ["series", "line", "seconds", "ratio"],
     }
+
+
+def test_panels_that_share_an_axis_share_its_words(tmp_path: Path) -> None:
+    figure, ((left, right), (below, empty)) = plots.panels(2, 2, height=3, sharex=True)
+    for ax, name in zip((left, right, below), "abc", strict=True):
+        ax.plot([1, 2], [3, 4], label="CD")
+        ax.set_title(name)
+    empty.set_axis_off()
+    below.set_xlabel("epochs")
+    table = saved(figure, tmp_path)
+    assert [*table] == ["panel", "series", "line", "epochs", "y"]
+    assert table["epochs"].tolist() == [1, 2] * 3

@@ -4,6 +4,7 @@ answers.
 
 from dataclasses import fields
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -124,6 +125,10 @@ def test_settings_that_cannot_act_on_functions_are_left_out() -> None:
     )
     _, calls = readings.on_functions(Settings(methods=methods, sizes=(3,)))
     assert [*dict.fromkeys(method for *_, method, _ in calls)] == ["lea-mvd", *methods[5:7]]
+    usual = {
+        call.arguments["reading"].n_gen for label, call in calls.items() if label[2] != methods[6]
+    }
+    assert usual == {Reading.n_gen}, "that of the budget, and not of layers"
     assert readings.on_functions(Settings(methods=methods))[1] == {}
 
 
@@ -356,6 +361,33 @@ def test_markers_of_effects_say_what_is_significant_and_what_is_the_same() -> No
         line = looks[name]
         assert same_color(line.get_markerfacecolor(), line.get_color()) == face
     plots.plt.close(figure)
+
+
+def test_effects_are_different_after_correction_alone_and_the_same_where_all_runs_are() -> None:
+    """Of six pairs p is 1/32 at least, which is too much for one of two tests."""
+    base = tuple(2.0**seed for seed in range(6))
+    twice = ("RBM 1", "lea-mvd:shift=printed", tuple(2 * x for x in base))
+    thrice = ("RBM 1", "lea-mvd:reset=off", tuple(3 * x for x in base))
+    half = ("RBM 1", "lea-mvd:ties=newest", (*base[:3], *(2 * x for x in base[3:])))
+    usual = ("RBM 1", "lea-mvd", base)
+    (alone,) = readings.effects(made(usual, twice)).itertuples()
+    assert (alone.different, alone.same) == (True, False)
+    both = readings.effects(made(usual, twice, thrice))
+    assert both["p"].tolist() == pytest.approx([1 / 16] * 2)
+    assert not both["different"].any()
+    (some,) = readings.effects(made(usual, half)).itertuples()
+    assert (some.equal, some.runs, some.same) == (3, 6, False)
+
+
+def test_what_is_followed_begins_with_the_first_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ["descent_path", "descent_share", "beta2"]
+    states = [(np.nan, 0.9, 1.0), (0.0, 0.25, 0.5), (-0.5, 0.5, 1.0), (0.3, 0.0, 1.0)]
+    rows = iter([dict(zip(names, state, strict=True)) for state in states])
+    monkeypatch.setattr(readings, "directions", lambda _: next(rows))
+    (found,) = readings.followed(iter([SimpleNamespace(state=None)] * 4)).rows.to_dict("records")
+    assert found == pytest.approx(
+        {"generations": 3, "share": 25, "none": 200 / 3, "against": 100 / 3}
+    )
 
 
 def test_a_row_of_the_figure_begins_with_its_item_and_is_broken_at_commas() -> None:

@@ -33,6 +33,7 @@ from leamvd_paper.studies.words import (
         ("cd:n_gen=42", "CD, 42 epochs"),
         ("lea-mvd:reset=off+path=off+n_elite=1", "LEA-MVD, no reset, without P, 1 elite"),
         ("cma-es:n_gen=42", "CMA-ES, 42 generations"),
+        ("lea-mvd:n_gen=9", "LEA-MVD, 9 generations"),
         ("lea-mvd:perturbation=off+x0=none", "LEA-MVD, without factors, no start"),
         ("lea-mvd:perturbation=entry+descent=off", "LEA-MVD, factors, without C_ani"),
         ("lea-mvd:descent=free+reset=0.1", "LEA-MVD, C_ani not made orthogonal, reset to 0.1"),
