@@ -457,6 +457,8 @@ def test_ends_stand_in_the_row_of_their_method() -> None:
 def test_standard_deviations_of_inputs_are_those_of_the_first_kind() -> None:
     table = made(inputs=["own", "shared"], layer=[1, 2], method=["cd", "lea-mvd"])
     (ax,) = plots.input_std(table).axes
+    assert ax.get_ylim()[0] == 0
+    assert names_of(ax.xaxis) == ["RBM 1", "RBM 2"]
     for method in ("cd", "lea-mvd"):
         rows = of(table, method=method, inputs="own")
         assert_curve(ax, named(method), rows["layer"], rows["mean"])

@@ -62,6 +62,10 @@ def test_a_page_shows_each_figure_that_moved_before_and_now(tmp_path: Path) -> N
 def test_a_figure_is_as_wide_as_the_text_and_has_more_pixels_than_are_shown(tmp_path: Path) -> None:
     figure, _ = plots.panels(1, 1, height=3)
     shown = plots.save(figure, "one", tmp_path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(tmp_path))
+        plots.save(plots.panels(1, 1, height=3)[0], "two", "~/mine")
+    assert {path.name for path in tmp_path.glob("mine/figures/*")} == {"two.png", "two.csv"}
     with Image.open(tmp_path / "figures" / "one.png") as image:
         assert shown.width == 620
         assert 1.5 * shown.width < image.width < 2 * shown.width
@@ -256,3 +260,165 @@ def test_the_numbers_of_images_are_their_pixels(tmp_path: Path) -> None:
     pixels = table.drop(columns=["series", "line"]).to_numpy()[3:]
     np.testing.assert_array_equal(pixels[:, :3], 2 * digits[0])
     np.testing.assert_array_equal(pixels[:, 3:], 2 * digits[1])
+
+
+def test_points_without_a_segment_are_marked_and_a_panel_without_any_says_so(
+    tmp_path: Path,
+) -> None:
+    nan = np.nan
+    drawn = {
+        "alone": ([1, nan, 2, nan], {}, ("o", "line")),
+        "one": ([3], {}, ("o", "line")),
+        "dashed": ([nan, 4, nan], {"linestyle": "--"}, ("o", "white")),
+        "line": ([1, 2, nan, 3], {}, ("None", "")),
+        "marked": ([nan, 5], {"marker": "s"}, ("s", "line")),
+        "nothing": ([nan, nan], {}, ("None", "")),
+    }
+    figure, ((ax, missing, dots, empty),) = plots.panels(1, 4, height=3)
+    for label, (heights, look, _) in drawn.items():
+        ax.plot(range(1, 1 + len(heights)), heights, label=label, **look)
+    guide = ax.axhline(2, color="black")
+    ax.set_yscale("log")
+    missing.plot([1, 2], [nan, nan])
+    missing.set_yscale("log")
+    dots.scatter([1], [2])
+    plots.save(figure, "one", tmp_path)
+    for line, (_, _, (marker, face)) in zip(ax.lines, drawn.values(), strict=False):
+        assert line.get_marker() == marker, line.get_label()
+        if face:
+            color = line.get_color() if face == "line" else face
+            assert same_color(line.get_markerfacecolor(), color), line.get_label()
+    assert guide.get_marker() == "None"
+    told = [[text.get_text() for text in one.texts] for one in (ax, missing, dots, empty)]
+    assert told == [[], ["no finite values"], [], []]
+    assert (ax.get_yscale(), missing.get_yscale()) == ("log", "linear")
+
+
+def test_panels_are_in_the_order_of_the_values_and_what_is_left_over_is_empty() -> None:
+    table = pd.DataFrame({"by": ["b", "a", "c", "b", "a"], "n": range(5)})
+    figure, shown = plots.facets(table, "by", 1.5, columns=2, margin=0.5, sharex=True)
+    plots.plt.close(figure)
+    assert [(name, rows["n"].tolist()) for _, name, rows in shown] == [
+        *(("b", [0, 3]), ("a", [1, 4]), ("c", [2]))
+    ]
+    assert [ax for ax, _, _ in shown] == figure.axes[:3]
+    assert [ax.axison for ax in figure.axes] == [True, True, True, False]
+    assert figure.get_size_inches().tolist() == [plots.WIDTH, 0.5 + 2 * 1.5]
+    assert shown[0][0].get_shared_x_axes().joined(shown[0][0], shown[2][0])
+    figure, ((single,), (below,), (last,)) = plots.panels(3, 1, height=2)
+    plots.plt.close(figure)
+    assert figure.axes == [single, below, last]
+
+
+def test_layers_are_rows_and_inputs_are_columns() -> None:
+    table = pd.DataFrame({"inputs": ["shared", "own", "own"], "layer": [3, 1, 3]})
+    figure, grid = plots.layers_by_inputs(table, 2.0, margin=1.0)
+    plots.plt.close(figure)
+    assert figure.get_size_inches().tolist() == [plots.WIDTH, 5.0]
+    for (inputs, layer), ax in grid.items():
+        assert ax.get_title() == f"RBM {layer}, {inputs} inputs"
+        place = ax.get_subplotspec()
+        assert (place.rowspan.start, place.colspan.start) == (layer // 2, int(inputs == "own"))
+    assert len(grid) == 4
+
+
+@pytest.mark.parametrize(
+    ("length", "asked", "columns"), [(5, 3, 3), (5, 9, 6), (30, 9, 1), (20, 9, 2), (99, 3, 1)]
+)
+def test_a_legend_has_as_many_columns_as_are_asked_for_and_have_room(
+    length: int, asked: int, columns: int
+) -> None:
+    figure, ((ax,),) = plots.panels(1, 1, height=3)
+    for name in "abcdefg":
+        ax.plot([1, 2], label=length * name)
+    plots.legend(figure, ncols=asked)
+    plots.plt.close(figure)
+    (shown,) = figure.legends
+    assert shown._ncols == columns
+
+
+def test_shades_go_from_dark_to_light_and_short_of_yellow() -> None:
+    colors = plots.shades(5)
+    brightness = colors[:, :3] @ [0.3, 0.6, 0.1]
+    assert (np.diff(brightness) > 0.05).all()
+    assert brightness[0] < 0.2
+    assert brightness[-1] < 0.75, "is seen on white"
+    assert colors.shape == (5, 4)
+
+
+def test_bars_may_reach_from_another_middle() -> None:
+    rows = pd.DataFrame({"median": [3.0], "mean": [9.0], "low": [2.0], "high": [7.0]})
+    assert plots.error_bars(rows, "median").tolist() == [[1], [4]]
+
+
+def test_names_stand_beside_their_images_in_order_and_images_are_apart() -> None:
+    rng = np.random.default_rng(0)
+    rows = {"input": rng.integers(0, 255, (2, 3, 3)), "$5": rng.integers(0, 255, (2, 3, 3))}
+    figure = plots.gray_images(rows)
+    plots.plt.close(figure)
+    for ax, (name, images) in zip(figure.axes, rows.items(), strict=True):
+        (word,) = ax.texts
+        assert word.get_text().replace("\\", "") == name
+        shown = np.ma.filled(ax.images[0].get_array(), np.nan)
+        apart = np.full((3, 1), np.nan)
+        np.testing.assert_array_equal(shown, np.hstack([images[0], apart, images[1], apart]))
+        assert ax.images[0].get_interpolation() == "nearest"
+        box = word.get_window_extent()
+        assert box.x1 <= ax.images[0].get_window_extent().x0
+
+
+def test_the_numbers_of_what_has_no_label_name_all_series_of_its_color(tmp_path: Path) -> None:
+    figure, ((ax, one),) = plots.panels(1, 2, height=3)
+    for label in ("CD", "start"):
+        ax.plot([1, 2], [3, 4], color=plots.GREEN, label=label)
+        one.plot([1, 2], [3, 4], color=plots.GREEN, label=label)
+    ax.plot([1, 2], [5, 6], color=plots.GREEN)
+    ax.plot([1, 2], [7, 8], color=plots.BLUE)
+    points = one.scatter([1, 2], [9.123456789, 10], c=[0, 1], label="dots")
+    figure.colorbar(points, label="weight")
+    ax.set_title("left", loc="left")
+    ax.set_xlabel("number\nof it")
+    one.set_title("right")
+    one.set_xlabel("another")
+    figure.supxlabel("not shown")
+    table = saved(figure, tmp_path)
+    assert table["panel"].unique().tolist() == ["left", "right"], "and no color bar"
+    left = table[table["panel"] == "left"].set_index("y")
+    assert left.loc[5, "series"] == "CD or start"
+    assert pd.isna(left.loc[7, "series"])
+    assert left.loc[[3, 4], "number of it"].tolist() == [1, 1, 2, 2]
+    assert left["line"].nunique() == 4
+    right = table[table["panel"] == "right"].set_index("series")
+    assert right.loc["dots", ["another", "y"]].to_numpy().tolist() == [[1, 9.1234568], [2, 10]]
+
+
+def test_the_numbers_of_a_row_of_panels_have_the_words_of_the_first(tmp_path: Path) -> None:
+    figure, ((left, right), (below, last)) = plots.panels(2, 2, height=3, sharex="col")
+    for ax in figure.axes:
+        ax.plot([1, 2], [3, 4], label="CD")
+    left.set_ylabel("error")
+    right.set_ylabel("cost")
+    below.set(ylabel="ratio", xlabel="epochs")
+    last.set_xlabel("seconds")
+    for ax, name in zip((left, right, below, last), "abcd", strict=True):
+        ax.set_title(name)
+    table = saved(figure, tmp_path).set_index("panel")
+    words = {name: [*rows.dropna(axis="columns")] for name, rows in table.groupby("panel")}
+    assert words == {
+        "a": ["series", "line", "epochs", "error"],
+        "b": ["series", "line", "seconds", "cost"],
+        "c": ["series", "line", "epochs", "ratio"],
+        "d": ["series", "line", "seconds", "ratio"],
+    }
+
+
+def test_panels_that_share_an_axis_share_its_words(tmp_path: Path) -> None:
+    figure, ((left, right), (below, empty)) = plots.panels(2, 2, height=3, sharex=True)
+    for ax, name in zip((left, right, below), "abc", strict=True):
+        ax.plot([1, 2], [3, 4], label="CD")
+        ax.set_title(name)
+    empty.set_axis_off()
+    below.set_xlabel("epochs")
+    table = saved(figure, tmp_path)
+    assert [*table] == ["panel", "series", "line", "epochs", "y"]
+    assert table["epochs"].tolist() == [1, 2] * 3

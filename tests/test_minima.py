@@ -2,16 +2,22 @@
 with known answers.
 """
 
+from typing import Any
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 
 from figures import assert_methods_have_their_colors, assert_sound
+from leamvd.networks.contrastive_divergence import ContrastiveDivergence
+from leamvd.networks.dbn import EXPERIMENT, Training, layer_seed
 from leamvd.networks.objective import ReconstructionObjective
+from leamvd.optimizers.reading import Reading
 from leamvd_paper.studies import minima
 from leamvd_paper.studies.layers import Images
 from leamvd_paper.studies.minima import Tables
+from leamvd_paper.studies.results import read_recorded
 
 IMAGES = Images(n_images=40)
 
@@ -107,7 +113,7 @@ def test_curvatures_are_those_of_the_error() -> None:
 
 
 def test_searches_of_an_rbm(monkeypatch) -> None:
-    for name, value in {"N_HIDDEN": 2, "EPOCHS": 3}.items():
+    for name, value in {"N_HIDDEN": 2, "EPOCHS": 3, "TOLERANCE": 1e-3}.items():
         monkeypatch.setattr(minima, name, value)
     rows = minima.escape_from_training(IMAGES, "lea-mvd", 0).rows.set_index("start")
     assert rows.index.tolist() == ["cd", "l-bfgs"]
@@ -117,6 +123,83 @@ def test_searches_of_an_rbm(monkeypatch) -> None:
     assert (rows["best"] <= rows["error"] * (1 + 1e-6)).all()
     assert (rows["end"] <= rows["best"]).all()
     assert rows.loc["l-bfgs", "gradient"] < 0.01 * rows.loc["cd", "gradient"]
+    V = IMAGES.load("float64").train
+    training = Training(dtype="float64")
+    trainer = ContrastiveDivergence(V, 2, settings=training, seed=layer_seed(0, 1))
+    trainer.fit(3)
+    theta = trainer.rbm.flat()
+    objective = ReconstructionObjective(V, 2)
+    error = float(objective(theta[None])[0])
+    slope = (objective(theta + 1e-5 * np.eye(149)) - objective(theta - 1e-5 * np.eye(149))) / 2e-5
+    curved = minima.curvatures(theta, V, 2)
+    opt = training.optimizer("lea-mvd", theta, reading=EXPERIMENT, seed=0)
+    while not opt.stop():
+        X = opt.ask()
+        opt.tell(X, objective(X))
+    expected = {
+        "n_var": 149,
+        "error": error,
+        "gradient": np.linalg.norm(slope),
+        "least": curved.min(),
+        "most": curved.max(),
+        "tolerance": 1e-3 * error,
+        "best": opt.best_fun,
+    }
+    for name, value in expected.items():
+        assert rows.loc["cd", name] == pytest.approx(value, rel=1e-5), name
+    assert rows["without"].tolist() == pytest.approx([rows.loc["l-bfgs", "error"]] * 2, rel=2e-3)
+
+
+def test_recorded_searches_of_rbms_are_of_as_many_units_and_generations() -> None:
+    rows = read_recorded("local_minima", "rbms")
+    n = minima.N_HIDDEN
+    assert {*rows["n_var"]} == {49 * n + 49 + n}
+    assert EXPERIMENT.n_gen == minima.EPOCHS, "as many as the search has generations"
+
+
+def test_a_valleys_minimum_is_moved_within_the_cube_and_its_tolerance_is_of_the_functions_mean(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    moved = []
+    in_unit_cube = minima.in_unit_cube
+    noted = lambda name, to: moved.extend(to) or in_unit_cube(name, to)  # noqa: E731
+    monkeypatch.setattr(minima, "in_unit_cube", noted)
+    for seed in range(5):
+        here = minima.valley("rastrigin", 20, seed)
+    mean = here.value(np.random.default_rng(9).random((20_000, 20))).mean()
+    assert here.tolerance == pytest.approx(1e-6 * mean, rel=0.05)
+    assert float(here.value(np.array(moved[-20:])[None])[0]) == pytest.approx(0, abs=1e-9)
+    assert 0.1 <= min(moved) < 0.13
+    assert 0.87 < max(moved) <= 0.9
+
+
+def test_searches_have_the_settings_of_their_method_and_each_first_deviation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(minima, "BUDGET", 30)
+    monkeypatch.setattr(minima, "EARLY", 30)
+    told = []
+    real = minima.optimizer
+
+    def noted(trainer: str, x0: np.ndarray, **given: Any) -> Any:
+        told.append((trainer, x0.tolist(), dict(given)))
+        return real(trainer, x0, **given)
+
+    monkeypatch.setattr(minima, "optimizer", noted)
+    x = minima.valley("rastrigin", 9, 1).x.tolist()
+    own = {
+        "lea-mvd:exponent=2": {"reading": Reading(exponent=2.0), "limits": "clip"},
+        "cma-es": {"population_size": 10},
+        "sep-cma-es": {"population_size": 10},
+        "random": {},
+    }
+    for method, settings in own.items():
+        told.clear()
+        rows = minima.escape("rastrigin", 9, method, (0.3, 0.1), 1).rows
+        assert rows["sigma0"].tolist() == [0.3, 0.1]
+        usual = settings | {"bounds": (0, 1), "n_gen": 30, "seed": 1}
+        trainer = method.partition(":")[0]
+        assert told == [(trainer, x, usual | {"sigma0": sigma0}) for sigma0 in (0.3, 0.1)]
 
 
 def searches(ends: list[float], **columns) -> pd.DataFrame:
@@ -157,6 +240,9 @@ def test_shares_and_tests_of_escapes() -> None:
         (0.5, 2),
         (0.5, 2),
         (0, 1),
+    ]
+    assert [*tests] == [
+        *("2 variables", "5 variables", "RBM after contrastive divergence", "RBM after L-BFGS")
     ]
     assert tests["2 variables"].p == pytest.approx(11 / 1024), "at least 9 of 10 heads"
 

@@ -75,6 +75,29 @@ def test_cr_fm_nes_is_the_authors_program_step_by_step(
     assert ours.best_fun == pytest.approx(theirs.f_best)
 
 
+@pytest.mark.parametrize(("n_var", "population_size"), [(8, 400), (300, 6), (40, 40)])
+def test_the_constants_of_cr_fm_nes_are_the_authors_in_any_number_of_variables(
+    n_var: int, population_size: int
+) -> None:
+    alg = pytest.importorskip("crfmnes.alg")
+    m = population_size
+    theirs = alg.CRFMNES(n_var, sphere, np.zeros((n_var, 1)), 0.7, m)
+    ours = CRFMNES(np.zeros(n_var), sigma0=0.7, population_size=m, n_gen=9, seed=5)
+    np.testing.assert_allclose(ours._weights - 1 / m, theirs.w_rank[:, 0], rtol=1e-12)
+    for mine, other in (
+        (ours._mu_eff, theirs.mueff),
+        (ours._c_sigma, theirs.cs),
+        (ours._c_c, theirs.cc),
+        (ours._c_1, theirs.c1(m)),
+        (ours._normal_length, theirs.chiN),
+        (ours._alpha, theirs.alpha_dist(m)),
+        (ours._eta_stagnant, theirs.eta_stag_sigma(m)),
+        (ours._eta_converging, theirs.eta_conv_sigma(m)),
+        (ours._eta_b, theirs.eta_B(m)),
+    ):
+        assert mine == pytest.approx(float(other), rel=1e-6)
+
+
 @pytest.mark.parametrize("traveled", [0.05, 0.5])
 def test_how_fast_the_step_size_adapts_depends_on_how_far_the_mean_has_traveled(
     traveled: float,

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.colors import same_color
+from scipy import stats
 
 import reference
 from figures import assert_sound, assert_told_apart
@@ -84,6 +85,32 @@ def test_noises_end_a_generation_as_their_names_say() -> None:
         )
         assert abs(step.mean()) < 5 * step.std() / np.sqrt(step.size)
     assert (step != 0).mean() == pytest.approx(0.02, rel=0.1)
+
+
+def test_normal_noise_is_drawn_anew_in_each_generation_and_seed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What it adds to the candidates of a generation without noise, in units of its deviation."""
+    regenerate = LEAMVD._regenerate
+    plain: list[Any] = []
+
+    def noted(opt: LEAMVD, place: Any) -> None:
+        regenerate(opt, place)
+        plain.append(opt._X[opt.n_elite :].copy())
+
+    monkeypatch.setattr(LEAMVD, "_regenerate", noted)
+    steps = []
+    reading = Reading(reset="off", perturbation_share=0.5)
+    given = {"noise": f"{origin.DENSE}, 0.3", "spread": PRINTED, "size": SIZE, "reading": reading}
+    for seed in (SEED, SEED + 1):
+        plain.clear()
+        opt = Varied(np.linspace(-1, 2, N), sigma0=0.3, seed=seed, **given)
+        found = [X for X, _ in generations(opt, 4)][-len(plain) :]
+        assert len(plain) == 3
+        unit = 0.3 * SIZE * np.sqrt(0.5 / 12)
+        steps += [((X - x) / unit).ravel() for X, x in zip(found, plain, strict=True)]
+    assert stats.kstest(np.concatenate(steps), "norm").pvalue > 1e-3
+    np.testing.assert_allclose(np.corrcoef(steps), np.eye(6), atol=5 / np.sqrt(len(steps[0])))
 
 
 @pytest.mark.parametrize("descent", ["orthogonal", "off"])
@@ -207,6 +234,10 @@ def test_a_part_carries_a_search_that_ends_higher_without_it() -> None:
     without = found.loc["noise, without directions", origin.FACTOR].tolist()
     assert without == [2, 0, pytest.approx(10 / 15), 1], "10 over 15 and over 10"
     assert len(found) == 3 * len(NOISES)
+    tenfold = table.replace({"best": {60.0: 20.0, 120.0: 40.0, 180.0: 60.0}})
+    carried = origin.carries(tenfold).query("part == 'noise'").set_index("noise")
+    assert carried["carries"].tolist() == [1] * (len(NOISES) - 1) + [0], "ten times are enough"
+    assert carried["most"].tolist() == [10] * (len(NOISES) - 1) + [1]
 
 
 def test_the_plans_are_those_of_the_rules() -> None:
@@ -216,6 +247,14 @@ def test_the_plans_are_those_of_the_rules() -> None:
         own = call.arguments
         assert (own["noise"], own["spread"], own["n_elite"]) == (noise, spread, n_elite)
         assert ("path=off+descent=off" in own["method"]) == (directions == "none")
+        assert (own["n_var"], own["scale"]) == (100, 1)
+    for (*_, seed), call in places.items():
+        own = call.arguments
+        assert (own["spread"], own["n_elite"], own["seed"]) == (PRINTED, 4, seed)
+    ((_, layers),) = origin.RECORDED["about_start"].plan().values()
+    for (layer, seed), call in layers.items():
+        own = call.arguments
+        assert (layer, own["seed"], own["n_hidden"], own["sigma0"]) == (1, seed, 500, 0.01)
     for entry in origin.RECORDED.values():
         assert len(verify.sample(*entry.plan()["runs"], 1)) == 1
     assert {label[0] for label in places} == {"sphere", "rotated ellipsoid", "rastrigin"}

@@ -2,6 +2,8 @@
 
 import dataclasses
 import hashlib
+import io
+import os
 import re
 import subprocess
 from importlib.metadata import PackageNotFoundError
@@ -13,9 +15,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tqdm import tqdm
 
 from leamvd._support import sources
 from leamvd._support.threads import thread_count
+from leamvd.networks.dbn import Training
+from leamvd.optimizers.reading import Reading
 from leamvd_paper.studies import layers, readings, results
 from leamvd_paper.studies.results import Call, Result, delayed, run_all
 
@@ -76,6 +81,71 @@ def test_equal_calls_have_equal_keys_whatever_their_settings_are_built_of() -> N
     for nested in ([same[0]], {"a": (same[0],)}, Settings((same[0],))):
         with pytest.raises(ValueError, match="a call must be an argument"):
             delayed(number)(nested)
+
+
+@dataclasses.dataclass(frozen=True)
+class Others(Settings):
+    """Settings of another kind with the same fields."""
+
+
+def test_settings_that_differ_at_all_have_keys_of_their_own() -> None:
+    """Also where they differ in their last bit, in their kind, or in what is empty."""
+    least = np.nextafter(0.5, 1)
+    several = [
+        *(0, 1e-7, -1e-7, 5e-324, 0.5, least, 1 / 3, 0.333333, 1e22, 3, "3", "", None, True, False),
+        *((), (3,), (3, 2), ((3,), 2), {}, {"a": 1}, {"a": None}, {"b": 1}),
+        *(Settings(), Settings((2,)), Settings(sigma=least), Others(), Reading(), Training()),
+        *(Reading(exponent=2.0), Training(weight_decay=0.0), Training(weight_decay=1e-7)),
+    ]
+    keys = [delayed(number)(value).key for value in several]
+    for at, key in enumerate(keys):
+        assert key not in keys[:at], several[at]
+    assert delayed(number)((1,)).key == delayed(number)([np.float64(1.0)]).key
+    open_or_written = Reading(), Reading().complete()
+    assert open_or_written[0] != open_or_written[1]
+    assert len({delayed(number)(reading).key for reading in open_or_written}) == 1
+
+
+def test_what_needs_a_result_that_is_there_is_not_computed_again(tmp_path: Path) -> None:
+    below = delayed(number)(3)
+    call = delayed(doubled)(below)
+    rows(call, tmp_path)
+    COUNTED.clear()
+    for path in tmp_path.rglob("number-*.npz"):
+        path.unlink()
+    assert {*run_all([call], tmp_path)} == {call.key}
+    assert COUNTED == []
+
+
+def test_progress_counts_the_calls_that_are_computed_and_is_still_where_none_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bars = []
+    still = []
+
+    def noted(**given: Any) -> Any:
+        still.append(given.get("disable", False))
+        bars.append(tqdm(**({"disable": False} | given), file=io.StringIO()))
+        return bars[-1]
+
+    monkeypatch.setattr(results, "tqdm", noted)
+    rows(delayed(number)(4), tmp_path)
+    calls = [delayed(number)(n) for n in (3, 4)]
+    run_all([*calls, delayed(doubled)(calls[0])], tmp_path, label="all of it")
+    run_all(calls, tmp_path)
+    assert [(bar.total, bar.n) for bar in bars] == [(1, 1), (2, 2), (0, 0)]
+    assert still == [False, False, True]
+    assert bars[1].desc.startswith("all of it")
+
+
+def test_a_folder_of_results_may_be_the_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    rows(delayed(number)(3), Path("~/mine"))
+    monkeypatch.setenv(results.STORE, "~/stored")
+    rows(delayed(number)(4), Path("~/mine"))
+    assert len([*tmp_path.glob("mine/*/*.npz")]) == len([*tmp_path.glob("stored/*/*.npz")]) == 1
 
 
 def test_functions_of_one_name_in_two_modules_have_different_keys() -> None:
@@ -191,6 +261,41 @@ def test_what_another_process_finishes_meanwhile_is_taken(tmp_path: Path) -> Non
     assert COUNTED == [3]
 
 
+def every_kind(n: int) -> Result:
+    columns = {
+        "text": ["", "rastrigin, n = 1000: σ0"],
+        "number": [1e-300, np.nan],
+        "count": [2**60 + 1, 0],
+        "small": np.array([0.1, np.inf], np.float32),
+        "met": [True, False],
+    }
+    arrays = {"W1": np.eye(n, dtype=np.float32), "b": np.arange(n), "rows": np.empty((0, 2))}
+    return Result(pd.DataFrame(columns, index=[5, 5]), arrays)
+
+
+def seen(kept: Result) -> Result:
+    own = every_kind(3).arrays
+    same = [*kept.arrays] == [*own]
+    for name, array in kept.arrays.items():
+        same = same and array.dtype == own[name].dtype and np.array_equal(array, own[name])
+    return Result(kept.rows.assign(same=same))
+
+
+def test_what_is_read_from_disk_is_what_was_computed(tmp_path: Path) -> None:
+    """What was computed in this call is handed on as it is, and what is there as it is read."""
+    call = delayed(every_kind)(3)
+    rows(call, tmp_path)
+    found = rows(delayed(seen)(call), tmp_path)
+    assert found.pop("same").all()
+    expected = every_kind(3).rows.reset_index(drop=True)
+    for table in (found, rows(call, tmp_path)):
+        pd.testing.assert_frame_equal(
+            table, expected, check_exact=True, check_dtype=False, check_names=True
+        )
+        for name in ("number", "count", "small", "met"):
+            assert table[name].dtype == expected[name].dtype
+
+
 @pytest.mark.parametrize("values", [["a", None], ["a", 1]])
 def test_a_column_that_would_be_read_as_another_is_refused(
     values: list[Any], tmp_path: Path
@@ -226,6 +331,22 @@ def test_results_lie_in_a_folder_of_what_decides_on_them(
         monkeypatch.setattr(results, changed, lambda *_: "another")
     rows(delayed(number)(3), tmp_path / changed, n_jobs=2 if changed == "n_jobs" else 1)
     assert len([*tmp_path.rglob("*.npz")]) == len([*tmp_path.glob("store/*")]) == 1 + again
+
+
+def test_a_process_of_ours_ends_with_the_one_that_asks_and_that_one_follows_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    followed: list[int] = []
+    monkeypatch.setattr(results.children, "follow", followed.append)
+    below = Result(pd.DataFrame({"n": [3]}), {"x": np.arange(3)})
+    call = delayed(doubled)(delayed(number)(3), 5.0)
+    for parent, told in ((os.getpid(), []), (os.getppid(), [os.getppid()])):
+        followed.clear()
+        key, found = results._compute(call, [None, below], results.code(), parent, 1)
+        assert followed == told
+        assert (key, found.rows["threads"].tolist()) == (call.key, [1])
+        kept = results._compute(call, [found, below], results.code(), parent, 1)[1]
+        assert kept is found, "which another process has computed"
 
 
 def test_a_worker_that_has_another_code_refuses(
@@ -280,7 +401,8 @@ def test_each_file_of_the_packages_that_does_not_only_show_is_in_the_digest_of_t
 def test_tables_have_the_columns_that_name_a_call_first(tmp_path: Path) -> None:
     plan = {"runs": (["method", "n"], {("a", 7): delayed(number)(3), ("b", 8): delayed(number)(4)})}
     found = results.tables(plan, tmp_path)["runs"]
-    assert found.to_dict("list") == {"method": ["a", "b"], "n": [7, 8], "sum": [8, 9]}
+    expected = pd.DataFrame({"method": ["a", "b"], "n": [7, 8], "sum": [8, 9]})
+    pd.testing.assert_frame_equal(found, expected, check_dtype=False)
 
 
 @pytest.mark.parametrize("package", ["leamvd", "notebooks/leamvd_paper"])
@@ -319,6 +441,11 @@ def test_what_is_recorded_is_read_as_it_was_written_or_not_at_all(
     )
     with pytest.raises(ValueError, match="what is recorded must be one of 'one', got 'two'"):
         results.read_recorded("two")
+    several = {"runs": table[:2], "other": table[2:3].reset_index(drop=True)}
+    for _ in range(2):
+        results.write_recorded("several", several, {}, "0123456789ab")
+    for name, own in several.items():
+        pd.testing.assert_frame_equal(results.read_recorded("several", name), own)
     path = tmp_path / "one" / "runs.csv.xz"
     path.write_bytes(path.read_bytes()[:-1] + b"?")
     with pytest.raises(ValueError, match="is not what was recorded"):

@@ -86,6 +86,47 @@ def test_elsewhere_only_first_iterations_are_judged() -> None:
     assert judged(here(layer=2), elsewhere=True)["judged by"] == "digits"
 
 
+def test_the_number_that_differs_most_is_told_with_both_values_and_its_digits() -> None:
+    """Labels are compared as they are written; where 0 was recorded, what is there counts."""
+    labels = ["rate", "method"]
+    known = pd.DataFrame(
+        {
+            "rate": [0.1, 0.1, 0.01, 0.01],
+            "method": ["cd", "cd", "cd", "lea-mvd"],
+            "error": [5.0, 0.0, 7.0, -4.0],
+            "best": [1.0, 2.0, 3.0, 8.0],
+            "seconds": [1.0, 2.0, 3.0, 4.0],
+        }
+    )
+    own = known.iloc[[3, 0, 1]].assign(seconds=0.0, more=9.0)
+    own["error"] = [-4.0, 5.0, 2e-6]
+    own["best"] = [8.4, 1.0, 2.000001]
+    found = verify.compare(known, own, labels, elsewhere=False)
+    assert found.to_dict("list") == {
+        "call": ["0.01 lea-mvd", "0.1 cd"],
+        "number": ["best, row 0", "error, row 1"],
+        "recorded": [8.0, 0.0],
+        "here": [8.4, 2e-6],
+        "digits": [1, 5],
+        "judged by": ["digits", "digits"],
+        "drifts": [True, True],
+    }
+    same = verify.compare(known, known.iloc[:3], labels, elsewhere=True)
+    assert same["digits"].tolist() == [16, 16]
+    assert not same["drifts"].any()
+    twice = verify.compare(known, known.iloc[3:].assign(best=-90.0), labels, elsewhere=False)
+    assert twice["digits"].tolist() == [0], "more than as much as there is"
+
+
+@pytest.mark.parametrize(("n_var", "drifts"), [(99_999, True), (100_000, False)])
+def test_layers_have_room_for_bits_that_flip_from_a_hundred_thousand_variables_on(
+    n_var: int, drifts: bool
+) -> None:
+    own = here(layer=1, factor=1 + 1e-4).assign(n_var=n_var)
+    found = judged(own, elsewhere=True, recorded=table().assign(n_var=n_var))
+    assert (found["judged by"], found["drifts"]) == ("first iterations", drifts)
+
+
 def test_what_is_missing_drifts_unless_it_was_missing() -> None:
     assert judged(here().iloc[:-1], elsewhere=True)["drifts"]
     assert not judged(
@@ -227,6 +268,47 @@ def test_a_report_has_what_was_recorded_what_computed_and_each_number_whatever_c
     assert str(tmp_path) not in text
     assert platform.node() not in text
     assert [one.name for one in tmp_path.glob("*second_run*")] == [path.name], "no half of one"
+
+
+def test_a_report_has_all_digits_of_its_numbers(tmp_path: Path) -> None:
+    """Ends of long searches are as small as 1e-30, and differ in their last digits."""
+    numbers = [1 / 3, 1.2345678901234567e-9, 7.523456789012345e-32, 25_086.123456789012, np.inf]
+    rows = pd.DataFrame({"recorded": numbers, "digits": 16, "drifts": [True, False] * 2 + [True]})
+    path = tmp_path / "report.json"
+    verify.write_report(path, {"mnist_7x7": {"calls": rows}})
+    report = json.loads(path.read_text(encoding="utf-8"), parse_constant=pytest.fail)
+    found = report["names"]["mnist_7x7"]["calls"]
+    assert [row["recorded"] for row in found] == [*numbers[:-1], None]
+    assert [row["drifts"] for row in found] == rows["drifts"].tolist()
+
+
+def test_hours_are_those_of_each_run_to_its_end_or_those_that_provenance_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run's rows count its seconds from its begin; those of probes go on from layer to layer."""
+    monkeypatch.setattr(results, "ARCHIVE", tmp_path)
+    usual = dict.fromkeys(verify.RUN, "a")
+    runs = [usual | {"seconds": seconds} for seconds in (100.0, 7.0, 300.0)]
+    for name in verify.RUN:  # each of another run
+        other = "b" if name != "layer" else np.nan  # what is not known is also one
+        runs.append(usual | {name: other, "seconds": 1_000.0})
+    runs = [row | {"iteration": at} for at, row in enumerate(runs)]
+    layers = [{"layer": n, "method": "cd", "seed": 0, "seconds": 100.0 * n} for n in (1, 2, 3)]
+    seeds = [{"layer": 3, "method": "cd", "seed": 1, "seconds": 40.0}]
+    tables = {
+        "runs": pd.DataFrame(runs),
+        "probes": pd.DataFrame(layers + seeds),
+        "pictures": pd.DataFrame({"layer": [1]}),
+    }
+    results.write_recorded("probes", tables, [[]], "0123456789ab")
+    several = 300 + 1_000 * len(verify.RUN) + 340
+    assert verify.processor_hours("probes") == pytest.approx(several / 3600)
+    layers_alone = {"layers": pd.DataFrame(layers)}
+    for settings, seconds in (({"sizes": [2]}, 600), ({"seconds": 7_200}, 7_200)):
+        results.write_recorded("others", layers_alone, settings, "0123456789ab")
+        assert verify.processor_hours("others") == pytest.approx(seconds / 3600)
+    results.write_recorded("none", {"pictures": tables["pictures"]}, {}, "0123456789ab")
+    assert verify.processor_hours("none") == 0
 
 
 def test_one_number_that_drifts_is_enough(tmp_path: Path, small: Callable[..., None]) -> None:

@@ -9,7 +9,19 @@ from bs4 import BeautifulSoup
 from IPython.display import HTML
 
 from leamvd_paper.studies import readings, stacks
-from leamvd_paper.studies.words import SETTINGS, WORDS, interval, named, number, shown
+from leamvd_paper.studies.classification import likelihoods, random_stack
+from leamvd_paper.studies.layers import Images
+from leamvd_paper.studies.results import Result
+from leamvd_paper.studies.words import (
+    COLUMNS,
+    SETTINGS,
+    WORDS,
+    described,
+    interval,
+    named,
+    number,
+    shown,
+)
 
 
 @pytest.mark.parametrize(
@@ -21,6 +33,12 @@ from leamvd_paper.studies.words import SETTINGS, WORDS, interval, named, number,
         ("cd:n_gen=42", "CD, 42 epochs"),
         ("lea-mvd:reset=off+path=off+n_elite=1", "LEA-MVD, no reset, without P, 1 elite"),
         ("cma-es:n_gen=42", "CMA-ES, 42 generations"),
+        ("lea-mvd:n_gen=9", "LEA-MVD, 9 generations"),
+        ("lea-mvd:perturbation=off+x0=none", "LEA-MVD, without factors, no start"),
+        ("lea-mvd:perturbation=entry+descent=off", "LEA-MVD, factors, without C_ani"),
+        ("lea-mvd:descent=free+reset=0.1", "LEA-MVD, C_ani not made orthogonal, reset to 0.1"),
+        ("lea-mvd:ties=newest+tau=3", "LEA-MVD, ties to the newest, tau 3"),
+        ("learning_rate=0.5", "learning rate 0.5"),
         ("mean_field", "mean-field error"),
         ("sphere, n = 100", "sphere, n = 100"),
         ("LEA-MVD: C_ani", "LEA-MVD: C_ani"),
@@ -143,3 +161,86 @@ def test_an_interval_is_joined_whatever_its_column_is_called() -> None:
         {"name": ["x"], "n": [0.01254], "cost": 2.0, "cost low": 1.0, "cost high": 4.0}
     )
     assert cells_of(shown(table)) == [["name", "n", "cost"], ["x", "0.0125", "2.0 (1.0 to 4.0)"]]
+
+
+def test_rows_without_names_combinations_that_lack_and_values_of_any_kind() -> None:
+    index = pd.MultiIndex.from_tuples([("cd", 2), ("lea-mvd", 2), ("cd", 1)], names=["method", ""])
+    columns = {"n_var": [1_000.0, 2.5, np.nan], "met": [np.bool_(True), None, "random"]}
+    table = pd.DataFrame(columns, index)
+    assert cells_of(shown(table)) == [
+        ["method", " ", "variables", "met"],
+        ["CD", "2", "1,000", "yes"],
+        ["LEA-MVD", "2", "2.50", "None"],
+        ["CD", "1", "–", "random search"],
+    ]
+    tall = table.rename_axis(["method", "layer"]).assign(met=[True, False, True])
+    page = BeautifulSoup(shown(tall, across="layer").data, "html.parser")
+    heads = [[cell.text for cell in row("th")] for row in page("tr")[:2]]
+    assert heads[0][-2:] == ["variables", "met"]
+    assert heads[1] == ["method", "RBM 2", "RBM 1", "RBM 2", "RBM 1"]
+    assert cells_of(shown(tall, across="layer"))[2:] == [
+        ["CD", "1,000", "–", "yes", "yes"],
+        ["LEA-MVD", "2.50", "–", "no", "–"],
+    ]
+    assert cells_of(shown(tall["n_var"], across="layer")) == [
+        ["method", "RBM 2", "RBM 1"],
+        ["CD", "1,000", "–"],
+        ["LEA-MVD", "2.50", "–"],
+    ]
+    one = pd.Series([1_234.5, 1.0], ["cd", "other one"], name="error")
+    words = {"cd": "theirs", "error": "cost"}
+    assert cells_of(shown(one, names=words))[1:] == [["theirs", "1,230"], ["other one", "1"]]
+    assert cells_of(shown(one, names=words))[0] == [" ", "cost"]
+
+
+def test_columns_are_shown_in_the_order_that_is_asked_for_and_no_others() -> None:
+    table = pd.DataFrame({"a": [1], "b": [2.0], "low": [1.0], "high": [4.0], "c": [7]})
+    assert cells_of(shown(table, ["c"], ["b", "a"])) == [
+        ["c", "b", "a"],
+        ["7", "2.0 (1.0 to 4.0)", "1"],
+    ]
+    assert cells_of(shown(table, ["a", "c"])) == [["a", "c", "b"], ["1", "7", "2.0 (1.0 to 4.0)"]]
+    assert [*table] == ["a", "b", "low", "high", "c"], "as it was"
+    apart = pd.DataFrame({"a": [1], "low": [1.5], "b": [2.0], "high": [4.0]})
+    assert cells_of(shown(apart)) == [["a", "low", "b", "high"], ["1", "1.50", "2", "4"]]
+
+
+def test_ends_of_numbers_that_round_up_to_another_digit() -> None:
+    assert [number(x) for x in (999.6, 99.96, 9.996, 0.09996, 0.001, 1e-4, 9.4e-5, -0.25)] == [
+        *("1,000", "100.0", "10.00", "0.1000", "0.00100", "0.000100", "9.4e-05", "-0.250")
+    ]
+
+
+def test_units_of_columns_are_those_in_which_they_are_computed() -> None:
+    """Without weights all bits are even, and the partition function is 2 to the number of units."""
+    stack = random_stack((49, 3), "0.1", "float64", seed=0)
+    zeros = {name: 0 * array for name, array in stack.arrays.items()}
+    images = Images(n_images=40)
+    rows = likelihoods(Result(stack.rows, zeros), images, "float64", 0, 20, 200).rows
+    last = rows.iloc[-1]
+    units = {"nats": np.log(2), "bits": 1.0}
+    for column, n_bits in {"log_z": 49 + 3, "log_likelihood": -49}.items():
+        unit = described(column, "likelihoods")[1]
+        assert last[column] == pytest.approx(n_bits * units[unit], rel=0.02), column
+    others = {described(column, "likelihoods")[1] for column in ("error", "independent")}
+    assert others == {"nats"}
+
+
+@pytest.mark.parametrize("code", COLUMNS)
+def test_the_words_of_a_column_have_what_its_code_says(code: str) -> None:
+    table, _, column = code.rpartition(".")
+    words, unit = described(column, table)
+    parts = column.split("_")
+    ends = {"low": "shortest", "high": "longest"}
+    timed = parts[0] in ("generation", "objective", "optimizer")
+    assert (unit == "s") == (timed or "seconds" in parts)
+    assert (unit == "bytes") == ("bytes" in parts)
+    if timed:
+        assert ends.get(parts[-1], "median") in words
+    if "ratio" in parts and ("sampled" in parts or "field" in parts):
+        assert words.startswith("sampled" if "sampled" in parts else "mean-field")
+        assert ("test images" in words) == (parts[0] == "test")
+    said = {"test_error": "of test", "train_error": "of training", "least": "smallest"}
+    said |= {"most": "largest", "lower": "lower", "upper": "upper", "low": "lower end"}
+    said |= {"high": "upper end"} | {f"std{layer}": f"of layer {layer}'s" for layer in (1, 2, 3)}
+    assert said.get(column, "") in words

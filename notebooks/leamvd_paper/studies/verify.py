@@ -226,4 +226,5 @@ def write_report(path: Path, found: Mapping[str, Mapping[str, Any]]) -> None:
 
 def _rows(table: pd.DataFrame) -> Any:
     """Return a table's rows as JSON has them: null where a number is missing."""
-    return json.loads(table.to_json(orient="records", double_precision=15))
+    known = table.replace([np.inf, -np.inf], np.nan).astype(object)
+    return known.where(known.notna(), None).to_dict("records")
