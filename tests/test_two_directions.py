@@ -170,6 +170,13 @@ def test_a_run_has_all_of_its_settings_and_starts_where_it_is_asked_to() -> None
         assert (states[0].population == x0.astype(np.float32)).all(axis=1).any()
 
 
+def test_a_run_goes_on_however_small_its_population_has_become() -> None:
+    settings = Settings(function="sphere", n_var=2, n_gen=150)
+    *earlier, last = settings.run(0, reset="off")
+    assert last.generation == len(earlier) + 1 == 150
+    assert np.linalg.norm(last.std) < 1e-7
+
+
 def test_the_first_generation_is_taken_apart_without_one_before_it() -> None:
     points, vectors, numbers, slices = two_directions.scene(SMALL, 3, generation=1, seed=2)
     (now,) = dataclasses.replace(SMALL, n_var=3, n_gen=1).run(2)
