@@ -16,6 +16,7 @@ from matplotlib.axis import Axis
 from matplotlib.collections import LineCollection, PathCollection, PolyCollection
 from matplotlib.colors import same_color
 from matplotlib.lines import Line2D
+from scipy import stats
 
 from figures import assert_methods_have_their_colors, assert_sound, assert_told_apart
 from leamvd.networks.dbn import Training
@@ -306,6 +307,10 @@ def test_a_run_is_that_of_the_first_seed_with_its_successes_and_failures(
     for name, rows in run.query("generation > 1").groupby("success"):
         marks = curve(beta, "success" if name else "failure")
         assert marks[:, 0].tolist() == rows["generation"].tolist()
+        low, high = beta.get_ylim()
+        assert low < marks[:, 1].max() < 0 < 3 < high, "below both curves, which end at 3"
+    assert std.get_ylim()[0] == 0
+    assert std.get_xlabel() == "generation"
 
 
 def test_cosines_and_lengths_of_every_run(trace: pd.DataFrame) -> None:
@@ -318,6 +323,10 @@ def test_cosines_and_lengths_of_every_run(trace: pd.DataFrame) -> None:
     drawn = [line.get_ydata() for line in lines(right)]
     np.testing.assert_array_equal(np.concatenate(drawn), trace["descent_length"])
     assert levels(right) == [1]
+    assert left.get_ylim() == (-1, 1)
+    for ax in (left, right):
+        places = [line.get_xdata() for line in lines(ax)]
+        assert all(x.tolist() == [*range(1, 21)] for x in map(np.asarray, places))
 
 
 def test_resets_are_compared_by_the_best_value_over_the_first() -> None:
@@ -330,8 +339,11 @@ def test_resets_are_compared_by_the_best_value_over_the_first() -> None:
         assert_curve(left, f"reset: {name}", rows["generation"], rows["std"])
     assert len(lines(left)) == len(names)
     runs = table.groupby(["reading", "seed"], sort=False)
-    for (_, rows), line in zip(runs, lines(right), strict=True):
+    for ((name, _), rows), line in zip(runs, lines(right), strict=True):
         np.testing.assert_allclose(line.get_xydata(), rows[["generation", "relative"]])
+        same = labeled(left, f"reset: {name}")
+        assert (line.get_color(), line.get_linestyle()) == (same.get_color(), same.get_linestyle())
+    assert left.get_title() == "seed 4"
 
 
 def test_a_generation_in_the_plane() -> None:
@@ -351,6 +363,32 @@ def test_a_generation_in_the_plane() -> None:
         assert {tuple(arrow.xyann) for arrow in ax.texts} == {
             tuple(points.loc[0, ["x1", "x2"]]) if ax is plane else (0.0, 0.0)
         }
+    best = points.loc[0, ["x1", "x2"]].to_numpy(dtype=float)
+    for name in (two_directions.PATH, two_directions.TOWARD):
+        start, end = curve(plane, name)
+        step = vectors.loc[name].to_numpy(dtype=float)
+        np.testing.assert_allclose(start, best)
+        length = numbers["norm of sigma"]
+        np.testing.assert_allclose(end - start, length * step / np.linalg.norm(step))
+    for name in (two_directions.PATH, two_directions.TOWARD, two_directions.AWAY):
+        np.testing.assert_allclose(curve(shift, name), [[0, 0], vectors.loc[name]])
+    between = [line.get_xydata() for line in lines(shift) if line.get_linestyle() == ":"]
+    others = (two_directions.V_TOWARD, two_directions.V_AWAY)
+    ends = [(two_directions.TOWARD, others[0]), (two_directions.AWAY, others[1])]
+    for (from_step, on_it), line in zip(ends, between, strict=True):
+        first, second = vectors.loc[[from_step, two_directions.PATH]].to_numpy()
+        np.testing.assert_allclose(line, [first, second])
+        along = (vectors.loc[on_it].to_numpy() - first) / (second - first)
+        np.testing.assert_allclose(along, numbers["beta_2"])
+    rays = [line.get_xydata() for line in lines(plane) if line.get_color() == "0.8"]
+    pairs = points[["x1", "x2", "f1", "f2"]].to_numpy().reshape(-1, 2, 2)
+    np.testing.assert_allclose(rays, pairs)
+    for ax in (plane, projections):
+        colored = next(c for c in ax.collections if c.get_array() is not None)
+        ranks = points["rank"] if ax is plane else points["rank"][1:]
+        np.testing.assert_array_equal(colored.get_array(), ranks)
+    assert plane.get_title() == numbers.name
+    assert shift.get_title().endswith(f"= {numbers['beta_2']:.2g}")
     assert_curve(plane, "weighted mean", *vectors.loc[["mean"]].to_numpy().T)
     np.testing.assert_allclose(dots(projections), [points[1:][["rank", "projection"]]])
     assert f"({points['rank'].iloc[1]} = second best)" in projections.get_xlabel()
@@ -360,6 +398,10 @@ def test_a_generation_in_the_plane() -> None:
     np.testing.assert_allclose(np.array(band.get_bbox())[:, 1], ends)
     for name in (two_directions.V_TOWARD, two_directions.V_AWAY):
         assert_curve(shift, name, *vectors.loc[[name]].to_numpy().T)
+    assert change.get_title() == "change of f, %"
+    assert levels(change) == [0]
+    for line in lines(change):
+        np.testing.assert_array_equal(line.get_xdata(), slices["distance"])
     drawn = {line.get_color(): line.get_ydata() for line in lines(change)}
     kinds = (two_directions.TOWARD, two_directions.AWAY, two_directions.PATH)
     for color, name in zip(("BLUE", "VERMILION", "GREEN"), kinds, strict=True):
@@ -414,8 +456,16 @@ def test_learning_is_a_mean_over_runs_in_the_panel_of_its_layer_and_inputs() -> 
         sums = [run["mean_field"] for _, run in here.groupby(["method", "seed"])]
         np.testing.assert_allclose(runs, np.array(sums) / 2)
         for method, rows in here.groupby("method"):
-            means = rows.groupby("iteration")["mean_field"].mean() / 2
+            of_seeds = rows.groupby("iteration")["mean_field"]
+            means = of_seeds.mean() / 2
             assert_curve(ax, named(method), means.index, means)
+            half = stats.t.ppf(0.975, 1) * of_seeds.std() / np.sqrt(2) / 2
+            assert_band(ax, named(method), means - half, means + half)
+            color = labeled(ax, named(method)).get_color()
+            own = [line for line in lines(ax) if same_color(line.get_color(), color)]
+            thin = [line.get_xydata()[:, 0] for line in own if line.get_linewidth() == 0.4]
+            np.testing.assert_array_equal(thin, [[1, 2], [1, 2]])
+            assert labeled(ax, named(method)).get_linewidth() > 1, "means are thick"
         level = of(start, layer=layer, inputs=inputs)["mean_field"].mean() / 2
         assert curve(ax, "start")[0, 1] == pytest.approx(level)
         assert levels(ax) == pytest.approx([level, 1])
@@ -514,12 +564,15 @@ def test_work_is_counted_by_the_column_that_an_axis_names() -> None:
     methods = ["cd", "lea-mvd"]
     table = made("passes", "seconds", layer=[1, 2], method=methods, iteration=[0, 1, 2])
     figure = stacks.plot_work(table.assign(inputs="shared"), "error")
+    assert figure.get_supylabel() == "error"
     names = [ax.get_xlabel() for ax in figure.axes[-3:]]
     budgets = [{"iterations": "iteration"}.get(name, name) for name in names]
     for ax, (layer, budget) in zip(figure.axes, product((1, 2), budgets), strict=True):
         for method in methods:
             rows = of(table.query("iteration > 0"), layer=layer, method=method)
             assert_curve(ax, named(method), rows[budget], rows["mean"])
+            ends = rows.sort_values(budget)
+            assert_band(ax, named(method), ends["low"], ends["high"])
         assert scales(ax) == f"{'linear' if budget == 'iteration' else 'log'}, log"
     assert figure.axes[3].get_title(loc="left") == "RBM 2, shared inputs"
 
@@ -704,6 +757,27 @@ def assert_columns(ax: Axes, label: str, rows: pd.DataFrame, value: str) -> None
     np.testing.assert_allclose(found[:, 1], means)
 
 
+def assert_ticks(ax: Axes, label: str, rows: pd.DataFrame, value: str) -> None:
+    """Assert that a tick of the series' color stands for each row, where its mean stands."""
+    line = labeled(ax, label)
+    places = dict(zip(line.get_xdata().round(), line.get_xdata(), strict=True))
+    ticks = [other for other in lines(ax) if other.get_marker() == "_"]
+    found = []
+    for other in ticks:
+        if same_color(other.get_color(), line.get_color()):
+            found += [tuple(point) for point in other.get_xydata().round(9).tolist()]
+    for cell, height in zip(rows["cell"].map(CELLS.index), rows[value], strict=True):
+        assert (round(places[cell], 9), round(height, 9)) in found
+
+
+def assert_apart(ax: Axes, labels: list[str]) -> None:
+    """Assert that series stand beside each other, around the middle of their column."""
+    at = np.array([curve(ax, label)[0, 0] for label in labels])
+    assert len({*np.diff(at).round(9)}) == 1
+    assert (abs(at - at.round().mean()) < 0.5).all()
+    assert np.mean(at) == pytest.approx(round(np.mean(at)))
+
+
 def named_columns(ax: Axes) -> list[str]:
     return [label.get_text() for label in ax.get_xticklabels()]
 
@@ -741,8 +815,12 @@ def test_ends_of_a_cell_stand_in_its_column() -> None:
         for method in methods:
             rows = of(table, layer=layer, method=method)
             assert_columns(ax, named(method), rows, "ratio")
+            assert_ticks(ax, named(method), rows, "ratio")
             assert is_open(labeled(ax, named(method))) == (":" in method)
         assert levels(ax) == [1]
+        assert_apart(ax, [*map(named, methods)])
+        assert ax.get_yscale() == "log"
+        assert ax.get_xlim() == (-0.5, 2.5)
     assert named_columns(axes[-1]) == ["5*", "600", "600"]
     assert levels(axes[-1], "x") == [1.5, 2.5], "between protocols"
     assert {text.get_text(): text.xy[0] for text in axes[-1].texts} == {
@@ -771,6 +849,9 @@ def test_networks_of_a_cell_stand_in_its_column_and_random_ones_are_levels() -> 
     for method in ("start", "lea-mvd"):
         rows = of(searched, method=method).eval("percent = 100 * test_error")
         assert_columns(ax, named(method), rows, "percent")
+        assert_ticks(ax, named(method), rows, "percent")
+    assert_apart(ax, ["CD", "start", "LEA-MVD", "random as LEA-MVD"])
+    assert ax.get_yscale() == "log"
     marks = {label: labeled(ax, label).get_marker() for label in ("LEA-MVD", "random as LEA-MVD")}
     assert marks == {"LEA-MVD": "o", "random as LEA-MVD": "s"}
     assert_columns(ax, "random as LEA-MVD", as_large.eval("percent = 100 * test_error"), "percent")

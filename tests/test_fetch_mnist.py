@@ -23,7 +23,7 @@ from idx_files import (
 )
 from leamvd_paper.data import mnist
 from leamvd_paper.data.images import known, load
-from leamvd_paper.data.mnist import DataError, fetch_mnist
+from leamvd_paper.data.mnist import DataError, fetch_mnist, idx_file
 
 
 @pytest.fixture
@@ -87,6 +87,51 @@ def test_mnist_is_taken_unpacked_and_its_checksum_stays(
     write(folder, {"t10k-images.idx3-ubyte": unpacked["train-images.idx3-ubyte"]})
     with pytest.raises(DataError, match=r"t10k-images\.idx3-ubyte: truncated or altered"):
         load("mnist")
+
+
+def test_an_address_of_a_folder_is_read_as_addresses_are_written(
+    tmp_path: Path, files: dict[str, bytes]
+) -> None:
+    folder = write(tmp_path / "my d\u00e4ta #1", files)
+    assert "%20" in folder.as_uri()
+    assert fetch_mnist(folder.as_uri()) == folder
+
+
+def test_a_tilde_is_the_home_folder(
+    tmp_path: Path, files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write(tmp_path / "mnist", files)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    assert fetch_mnist("~/mnist") == folder
+    monkeypatch.setenv("LEAMVD_DATA_DIR", "~/mnist")
+    assert fetch_mnist() == folder
+    with pytest.raises(DataError, match="no data set ''"):
+        fetch_mnist("")
+    other = tmp_path / "other"
+    other.mkdir()
+    with pytest.raises(DataError, match="named by source"):  # which goes before the variable
+        fetch_mnist(other)
+
+
+def test_of_a_file_in_two_forms_the_gzipped_one_under_mnists_name_is_taken(tmp_path: Path) -> None:
+    name = "train-images-idx3-ubyte"
+    spelled = [f"{name}.gz", name, "train-images.idx3-ubyte.gz", "train-images.idx3-ubyte"]
+    assert idx_file(tmp_path, name) is None
+    (tmp_path / f"{name}.gz").mkdir()  # which is no file
+    for form in spelled[:0:-1]:
+        (tmp_path / form).touch()
+        assert idx_file(tmp_path, name) == tmp_path / form
+    (tmp_path / f"{name}.gz").rmdir()
+    (tmp_path / f"{name}.gz").touch()
+    assert idx_file(tmp_path, name) == tmp_path / f"{name}.gz"
+
+
+def test_the_real_mnist_is_known_without_its_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mnist, "MIRRORS", ())
+    monkeypatch.delenv("LEAMVD_DATA_DIR", raising=False)
+    digest = "abca1685336e37aa33a42b8e8886e04e9bd739abb9c10b4340fdb3be3218f9e7"
+    assert known("mnist") == (digest, 60_000)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -197,6 +242,20 @@ def test_a_good_download_is_complete_cached_and_shown(
     monkeypatch.setattr(mnist, "MIRRORS", (refused(),))
     assert load("mnist").train.shape == (30, 784)  # from the cache
     assert len(server.asked) == 4
+
+
+@pytest.mark.usefixtures("cache")
+def test_all_mirrors_are_tried_in_their_order_and_each_says_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    addresses = [refused(), refused().replace("http:", "https:"), refused()]
+    monkeypatch.setattr(mnist, "MIRRORS", addresses)
+    with pytest.raises(DataError) as caught:
+        fetch_mnist(progress=False)
+    said = re.findall(r"^  (https?://127\.0\.0\.1:\d+/): ", str(caught.value), re.MULTILINE)
+    assert said == addresses
+    with pytest.raises(DataError, match=rf"could not be downloaded .*\n  {addresses[1]}: "):
+        fetch_mnist(addresses[1], progress=False)
 
 
 def test_an_address_without_a_server_is_a_data_error(cache: Path) -> None:

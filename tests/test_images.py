@@ -294,6 +294,36 @@ def test_an_npz_file_has_the_images_of_the_same_idx_files(
         assert known(path) == (data.checksum, 5) == (listed(tmp_path, [path.name]), 5)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_floats_of_any_precision_may_reach_both_ends(tmp_path: Path, dtype: str) -> None:
+    levels = np.linspace(0, 1, 9 * 16).reshape(9, 4, 4).astype(dtype)
+    arrays = npz(x_train=levels[:5], x_test=levels[5:], y_train=Y[:5].astype(np.int8))
+    data = load(write(tmp_path, arrays) / "own.npz", side=4, dtype="float64")
+    np.testing.assert_array_equal(np.vstack([data.train, data.test]), levels.reshape(9, 16))
+    nothing = np.full((4, 4, 4), np.nan, dtype)
+    with pytest.raises(DataError, match="x_test must"):
+        load(write(tmp_path, npz(x_train=levels[:5], x_test=nothing)) / "own.npz", side=4)
+
+
+def test_bytes_of_one_part_alone_may_be_zeros_and_ones(tmp_path: Path) -> None:
+    dark = np.eye(4, dtype=np.uint8)[None].repeat(4, axis=0)
+    data = load(write(tmp_path, npz(x_test=dark)) / "own.npz", side=4, dtype="float64")
+    np.testing.assert_array_equal(data.test, dark.reshape(4, 16) / 255)
+
+
+def test_labels_may_be_as_large_as_they_are_kept(tmp_path: Path) -> None:
+    top = np.array([0, 1, 2, 3, 2**63 - 1], np.uint64)
+    data = load(write(tmp_path, npz(y_train=top)) / "own.npz", side=4)
+    assert data.train_labels.tolist() == top.tolist()
+    with pytest.raises(DataError, match="y_train must be 5"):
+        load(write(tmp_path, npz(y_train=Y[:5] > 1)) / "own.npz", side=4)
+
+
+def test_extensions_are_those_of_torchvision() -> None:
+    known_there = {"jpg", "jpeg", "png", "ppm", "bmp", "pgm", "tif", "tiff", "webp"}
+    assert {*data_images.EXTENSIONS} == {f".{name}" for name in known_there}
+
+
 GRAY = encoded(Image.new("L", (2, 2)))
 GOOD = dict.fromkeys(["train/a/0.png", "train/b/0.png", "test/a/0.png"], GRAY)
 IDX, FIVE = fake_files(side=4), np.zeros((5, 4, 4), np.uint8)
@@ -444,6 +474,62 @@ def test_sets_of_images_are_disjoint_and_the_first_is_the_usual_subset() -> None
     assert not rows[0] & rows[1] | rows[0] & rows[2] | rows[1] & rows[2]
     np.testing.assert_array_equal(sets[0].train, load("digits", n_train=400, seed=1).train)
     np.testing.assert_array_equal(sets[2].test, sets[0].test)
+
+
+def test_there_are_as_many_sets_as_fit_and_no_more(tmp_path: Path) -> None:
+    numbered = np.arange(30, dtype=np.uint8)
+    folder = write(tmp_path / "numbered", fake_files(side=4) | {TRAIN_LABELS: idx(numbered)})
+    for n, count in ((10, 3), (16, 1), (30, 1), (7, 4), (1, 30)):
+        drawn = []
+        for image_set in range(count):
+            part = load(folder, side=4, n_train=n, image_set=image_set, seed=5)
+            assert part.train_labels.size == len(part.train) == n
+            drawn += part.train_labels.tolist()
+        assert len({*drawn}) == n * count
+        with pytest.raises(ValueError, match=f"image_set must be below {count} for {n} of 30"):
+            load(folder, side=4, n_train=n, image_set=count)
+    with pytest.raises(ValueError, match="n_train must be at most the 30 images of numbered"):
+        load(folder, side=4, n_train=31)
+    with pytest.raises(ValueError, match="image_set must be 0 where n_train takes all"):
+        load(folder, side=4, image_set=1)
+    for wrong in ({"n_train": 0}, {"n_train": 3, "image_set": -1}, {"seed": -1}, {"side": 0}):
+        with pytest.raises(ValueError, match=f"{[*wrong][-1]} must be"):
+            load(folder, **{"side": 4} | wrong)
+
+
+@pytest.mark.parametrize("pooling", data_images.POOLING)
+def test_both_parts_are_resized_as_they_are_asked_to_be(tmp_path: Path, pooling: str) -> None:
+    folder = write(tmp_path / "numbered", fake_files(side=8))
+    whole = load(folder, side=8, dtype="float64")
+    small = load(folder, side=4, pooling=pooling, dtype="float64")
+    for images, original in ((small.train, whole.train), (small.test, whole.test)):
+        np.testing.assert_allclose(images, resize(original, 4, pooling), rtol=1e-12)
+    usual = load(folder)
+    given = load(
+        folder, side=28, pooling="mean", binarize="gray", n_train=30, seed=0, dtype="float32"
+    )
+    np.testing.assert_array_equal(usual.train, given.train)
+    np.testing.assert_array_equal(usual.train_labels, given.train_labels)
+    np.testing.assert_array_equal(load("digits", side=8).train, load(side=8).train)
+
+
+def test_what_is_known_of_digits_is_what_is_loaded() -> None:
+    data = load("digits", side=8)
+    assert known("digits") == (data.checksum, 1_437) == (data.checksum, len(data.train))
+    assert data.class_names == ()
+
+
+def test_every_fifth_digit_of_a_class_is_for_testing() -> None:
+    from sklearn.datasets import load_digits
+
+    pixels, labels = load_digits(return_X_y=True)
+    by_class = sorted(range(len(labels)), key=lambda i: (labels[i], i))
+    test = sorted(by_class[::5])
+    data = load("digits", side=8, dtype="float64")
+    np.testing.assert_array_equal(data.test, pixels[test] / 16)
+    np.testing.assert_array_equal(data.test_labels, labels[test])
+    train = sorted({*by_class} - {*test})
+    np.testing.assert_array_equal(data.train, pixels[train] / 16)
 
 
 def test_subsets_are_drawn_without_replacement_nested_and_in_order(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from leamvd.networks import dbn
 from leamvd.networks.dbn import pretrain
 from leamvd_paper.studies import plots, stacks
 from leamvd_paper.studies.stacks import PROFILES, Tables
+from leamvd_paper.studies.statistics import components
 from test_layers import made
 
 SMALL = {
@@ -104,6 +105,112 @@ def test_a_run_is_compared_with_what_is_recorded_of_its_size(size: str) -> None:
     assert "ratio" not in stacks.summary(measured._replace(runs=runs), "paper", size, n_gen=49)
 
 
+def test_the_start_goes_before_the_methods_of_its_inputs_and_layer() -> None:
+    cells = [("shared", 2), ("own", 2), ("own", 1)]
+    runs = made({(*cell, m): [[5.0, 4.0]] * 2 for cell in cells for m in ("random", "lea-mvd")})
+    control = made({("own", 2, "cd:n_gen=1"): [[9.0, 7.0], [9.0, 6.0]]})
+    both = stacks.with_start(runs, control)
+    order = both.drop_duplicates(["inputs", "layer", "method"])
+    assert order[["inputs", "layer", "method"]].to_numpy().tolist() == [
+        [*cell, method] for cell in cells[::-1] for method in ("start", "random", "lea-mvd")
+    ][:6] + [["shared", 2, method] for method in ("start", "random", "lea-mvd")]
+    assert both.index.tolist() == [*range(len(both))]
+    start = both[both["method"] == "start"]
+    assert start[["inputs", "layer", "seed", "mean_field"]].to_numpy().tolist() == [
+        ["own", 1, 0, 5.0],
+        ["own", 1, 1, 5.0],
+        ["own", 2, 0, 7.0],  # RBM 1 has been changed, so this is what the controls have
+        ["own", 2, 1, 6.0],
+        ["shared", 2, 0, 5.0],
+        ["shared", 2, 1, 5.0],
+    ]
+    shared = runs[runs["inputs"] == "shared"]
+    alone = stacks.with_start(shared, control)
+    assert {*alone["inputs"]} == {"shared"}, "controls are of inputs that are shown"
+
+
+def test_runs_that_were_ever_below_their_start_are_counted() -> None:
+    runs = made(
+        {
+            ("own", 1, "lea-mvd"): [[5.0, 4.0, 6.0], [5.0, 5.0, 5.0], [5.0, 7.0, 4.9]],
+            ("own", 1, "lea-mvd:sigma0=1"): [[5.0, 6.0, 6.0]] * 3,
+            ("own", 1, "cd"): [[5.0, 4.0, 3.0]] * 3,
+            ("own", 1, "cd:n_gen=1"): [[5.0, 4.0]] * 3,
+            ("own", 1, "start"): [[5.0, 4.0]] * 3,
+            ("shared", 1, "lea-mvd"): [[5.0, 4.0, 6.0]] * 2,
+        }
+    )
+    assert stacks.left_start(runs).to_dict() == {
+        ("own", 1, "lea-mvd"): 2,
+        ("own", 1, "lea-mvd:sigma0=1"): 0,
+        ("shared", 1, "lea-mvd"): 2,
+    }
+
+
+def test_recorded_tables_are_of_the_size_that_is_asked_for() -> None:
+    for size, visible, methods, beside in (
+        ("7x7", 49, stacks.METHODS, {"cd:n_gen=1", "cma-es:n_gen=42"}),
+        ("28x28", 784, ("cd", "lea-mvd"), {"cd:n_gen=1", "lea-mvd:printed"}),
+    ):
+        found = stacks.tables(size=size)
+        first = found.runs[found.runs["layer"] == 1]
+        assert (
+            {*first["n_visible"]} == {*found.controls.query("layer == 1")["n_visible"]} == {visible}
+        )
+        assert {*found.runs["method"]} == {*found.pictures["method"]} == {*methods}
+        assert {*found.controls["method"]} == beside
+        assert {*found.controls["inputs"]} == {"own"}
+        images = found.pictures.query("kind == 'digit' and layers == 0")
+        pixels = images.groupby(["method", "seed", "image"]).size()
+        assert {*pixels} == {visible}
+    assert stacks.tables().runs.equals(stacks.tables(size="7x7").runs)
+
+
+def test_pictures_are_planned_of_the_last_layer_of_the_first_seeds() -> None:
+    study = PROFILES["7x7"]["quick"].changed(seeds=(5, 6, 7, 8), methods=("lea-mvd", "cd"))
+    for inputs, top in ((("own", "shared"), 3), (("shared", "own"), 3), (("shared",), 1)):
+        planned = stacks.plan(replace(study, inputs=inputs))
+        columns, calls = planned["runs"]
+        assert columns == ["inputs", "layer", "method", "seed"]
+        shown_by, shown = planned["pictures"]
+        assert shown_by == ["method", "seed"]
+        assert [*shown] == [*product(("lea-mvd", "cd"), (5, 6, 7))]
+        for (method, seed), call in shown.items():
+            kind = "own" if "own" in inputs else "shared"
+            assert call.arguments["top"].key == calls[kind, top, method, seed].key
+            assert call.arguments["source"] == study.images
+            assert call.arguments["dtype"] == "float64"
+
+
+@pytest.mark.parametrize("name", ["one_update_7x7", "one_update_28x28", "image_sets"])
+def test_labels_of_several_studies_say_what_their_calls_have(name: str) -> None:
+    columns, calls = stacks.RECORDED[name].plan()["runs"]
+    shared = 0
+    for label, call in calls.items():
+        told = dict(zip(columns, label, strict=True))
+        training = call.arguments["training"]
+        images = call.arguments["images"]
+        if name == "image_sets":
+            assert told["image_set"] == images.image_set
+            assert training.batch_size < images.n_images
+        elif told["method"] in ("cd", "lea-mvd:printed"):
+            found = (training.final_momentum, training.learning_rate)
+            assert found == (told["final_momentum"], told["learning_rate"])
+            assert training.weight_scale == told["learning_rate"]
+            assert training.batch_size >= images.n_images, "all images in one update"
+        if told["inputs"] == "shared":
+            shared += 1
+            assert told["method"] != "lea-mvd:printed"
+        assert call.arguments["seed"] == told["seed"]
+        assert call.arguments["trainer"] == told["method"].partition(":")[0]
+    assert shared
+
+
+def test_what_is_computed_has_no_controls(found: Tables) -> None:
+    assert found.controls.empty
+    assert [*found.controls] == [*found.runs]
+
+
 def test_means_at_the_end() -> None:
     cells = {
         ("own", 1, "cd"): [[9.0, 1.0], [9.0, 5.0]],
@@ -144,6 +251,29 @@ def test_equal_evaluations_are_those_of_the_first_generation_that_has_as_many() 
     assert (found["ratio"], found["generations of CMA-ES"]) == (pytest.approx(0.5), 1)
 
 
+def test_equal_evaluations_have_the_interval_of_ranks_in_each_layer() -> None:
+    """Of six pairs the largest interval has 2^-5 outside it: it reaches from the least of the
+    ratios to the largest one.
+    """
+    ratios = np.array([0.2, 0.5, 0.6, 0.7, 0.9, 2.0])
+    runs = made(
+        {
+            ("shared", 3, "lea-mvd"): [[9.0, 9.0, 4.0 * ratio] for ratio in ratios],
+            ("shared", 3, "cma-es"): [[9.0, 7.0, 4.0, 1.0]] * 6,
+            ("shared", 1, "lea-mvd"): [[9.0, 3.0 * ratio] for ratio in 1 / ratios],
+            ("shared", 1, "cma-es"): [[9.0, 3.0, 4.0, 1.0]] * 6,
+        }
+    )
+    found = stacks.equal_evaluations(runs)
+    assert [*found.index] == [1, 3]
+    assert found["generations of CMA-ES"].tolist() == [1, 2]
+    first, second = np.triu_indices(6)
+    for layer, own in ((3, ratios), (1, 1 / ratios)):
+        middle = np.median(np.sqrt(own[first] * own[second]))
+        expected = [middle, own.min(), own.max()]
+        assert found.loc[layer, ["ratio", "low", "high"]].tolist() == pytest.approx(expected)
+
+
 def test_what_sets_of_images_share_widens_an_interval() -> None:
     rng = np.random.default_rng(1)
     sets, seeds = rng.normal(0, 0.2, 40), rng.normal(0, 0.1, 40)
@@ -169,9 +299,15 @@ def test_what_sets_of_images_share_widens_an_interval() -> None:
     assert between.tolist() == pytest.approx(
         [100 * sets.std(ddof=1), 100 * seeds.std(ddof=1), 5], rel=0.1
     )
+    of_sets, of_seeds, neither = between
     assert row["times as wide"] == pytest.approx(
-        np.sqrt(1 + 30 * 0.2**2 / (0.1**2 + 0.05**2)), rel=0.3
+        np.sqrt(1 + 30 * of_sets**2 / (of_seeds**2 + neither**2))
     )
+    pairs = table.pivot(index=["image_set", "seed"], columns="method", values="mean_field")
+    pairs["log"] = np.log(pairs["lea-mvd"] / pairs["cd"])
+    known = components(pairs.reset_index(), "log", "image_set", "seed")
+    ends = row[["ratio", "95 % interval low", "95 % interval high"]]
+    assert ends.tolist() == pytest.approx(np.exp(known[["mean", "low", "high"]]).tolist())
 
 
 # ---- figures

@@ -327,5 +327,126 @@ def test_components_of_variance_by_hand(rows, columns, variances, of_mean, freed
     assert found[["low", "mean", "high"]].tolist() == pytest.approx([10 - half, 10, 10 + half])
 
 
+def test_pairs_in_groups_of_two_columns_leave_out_seeds_that_the_baseline_lacks() -> None:
+    rows = [
+        (1, "x", "new", 3, 2.0),
+        (1, "x", "old", 1, 4.0),
+        (1, "x", "new", 1, 4.0),
+        (1, "x", "old", 2, 2.0),
+        (1, "x", "new", 2, 1.0),
+        (1, "y", "new", 1, 5.0),  # without a baseline
+        (2, "x", "old", 7, 1.0),
+        (2, "x", "new", 7, 3.0),
+        (2, "x", "new", 5, 0.5),
+        (2, "x", "old", 5, 1.0),
+    ]
+    table = pd.DataFrame(rows, columns=["layer", "inputs", "kind", "seed", "error"])
+    by = ["layer", "inputs"]
+    found = compared(table, "error", [("new", "old")], by=by, names="kind")
+    label = ["layer", "inputs", "kind", "baseline", "runs", "equal", "below"]
+    assert found[label].to_numpy().tolist() == [
+        [1, "x", "new", "old", 2, 1, 1],
+        [2, "x", "new", "old", 2, 0, 1],
+    ]
+    assert [*found][7:] == ["ratio", "low", "high", "p"]
+    assert found["ratio"].tolist() == pytest.approx([np.sqrt(1 * 0.5), np.sqrt(3 * 0.5)])
+    half = stats.t.ppf(0.975, 1) * np.log([[2], [6]]) / 2
+    ends = np.exp(np.log(found[["ratio"]].to_numpy()) + half * [-1, 1])
+    np.testing.assert_allclose(found[["low", "high"]], ends)
+    assert found["p"].tolist() == [1, 1]
+
+
+def test_runs_of_groups_of_two_columns_are_summarized() -> None:
+    rows = [("b", 2, 1.0), ("a", 2, 5.0), ("b", 1, 3.0), ("b", 2, 3.0), ("b", 2, 8.0)]
+    table = pd.DataFrame(rows, columns=["kind", "layer", "error"])
+    found = summarize(table, "error", ["kind", "layer"], mean="its error")
+    assert [*found] == ["kind", "layer", "runs", "its error", "low", "high"]
+    assert found.iloc[:, :4].to_numpy().tolist() == [["b", 2, 3, 4], ["a", 2, 1, 5], ["b", 1, 1, 3]]
+    half = stats.t.ppf(0.975, 2) * np.std([1, 3, 8], ddof=1) / np.sqrt(3)
+    assert found.loc[0, ["low", "high"]].tolist() == pytest.approx([4 - half, 4 + half])
+
+
+def test_effects_say_which_test_they_are_of() -> None:
+    a = noisy(100, 5)
+    b = noisy(120, 5)
+    for test, name in ((paired, "Wilcoxon"), (unpaired, "Mann-Whitney")):
+        assert test(a, b, **BETWEEN).test == f"{name}, TOST"
+        for bounds in ({}, {"upper": 2}, {"lower": 0.5}):
+            found = test(a, b, **bounds)
+            assert found.test == {"Wilcoxon": "Wilcoxon, paired"}.get(name, name)
+            expected = {"lower": -np.inf, "upper": np.inf} | bounds
+            assert {"lower": found.lower, "upper": found.upper} == expected
+            assert (found.unit, found.runs) == ("ratio", 5)
+    found = share(pd.Series([True, False, True, True]), lower=0.25)
+    assert found[:1] + found[3:8] == (0.75, 0.25, np.inf, "share", 4, "binomial")
+    assert found.freedom == np.inf
+    assert np.isnan(found[-3:]).all()
+
+
+def test_pairs_without_a_value_are_no_runs() -> None:
+    a = pd.Series([2.0, np.nan, 8.0, 4.0])
+    b = pd.Series([1.0, 1.0, np.nan, 8.0])
+    found = paired(a, b, upper=3)
+    assert found.runs == 2
+    assert found.effect == pytest.approx(1)
+    assert found.error == pytest.approx(np.log(2) * np.sqrt(2) / np.sqrt(2))
+    assert (found.freedom, found.p) == (1, 0.25)  # both pairs are below 3: one in four
+    one = paired(pd.Series([2.0]), pd.Series([1.0]))
+    assert (one.runs, one.effect, one.rank, one.p) == (1, pytest.approx(2), pytest.approx(2), 1)
+    assert np.isnan([one.low, one.high, one.error]).all()
+
+
+def test_of_one_run_a_side_there_is_a_ratio_and_no_interval() -> None:
+    found = unpaired(pd.Series([6.0]), pd.Series([1.0, 4.0]), lower=1)
+    assert (found.runs, found.effect) == (1, pytest.approx(3))
+    assert found.rank == pytest.approx(np.exp((np.log(6) + np.log(1.5)) / 2))
+    assert np.isnan(found[1:3] + found[9:11]).all()
+    assert found.p == pytest.approx(1 / 3)
+
+
+def test_tests_are_rows_with_the_interval_that_belongs_to_them() -> None:
+    """Those of ranks with Hodges and Lehmann's; p times as many as are not smaller."""
+    ranks = paired(noisy(80, 9, scatter=0.3), noisy(100, 9, scatter=0.3))
+    of_share = share(pd.Series([True] * 9 + [False]), lower=0.5)
+    effects = {
+        ("a", 1): ranks._replace(p=0.02),
+        ("b", 2): of_share._replace(p=0.05),  # which is at the level, and not below it
+        ("c", 3): ranks._replace(p=0.01),
+    }
+    found = statistics.tested(effects)
+    assert [*found.index] == [*effects]
+    assert found["p"].tolist() == pytest.approx([0.04, 0.05, 0.03])
+    assert found["met"].tolist() == [True, False, True]
+    columns = ["effect", "low", "high"]
+    assert found.loc[[("a", 1)], columns].to_numpy().tolist() == [[*ranks[-3:]]]
+    assert ranks.rank != ranks.effect
+    assert found.loc[[("b", 2)], columns].to_numpy().tolist() == [[*of_share[:3]]]
+    rows = pd.DataFrame([ranks])
+    statistics.by_ranks(rows)
+    assert rows.loc[0, "effect"] == ranks.effect, "the rows that are given stay"
+
+
+def test_power_is_zero_where_a_bound_cannot_be_shown_and_unknown_without_runs() -> None:
+    nothing = pd.Series(dtype=float)
+    assert np.isnan(power(paired(nothing, nothing, upper=1), 0.05, 1.05))
+    few = paired(pd.Series([1.0, 9.0, 0.2]), 1.0, lower=0.99, upper=1.01)
+    assert power(few, 0.05, 1.05) == 0
+    sharp = paired(noisy(100, 30), noisy(101, 30), lower=1)
+    assert power(sharp, 0.05, 2) == pytest.approx(1)
+    assert np.isnan(power(sharp._replace(lower=1.01), 0.05, 2))
+    # where one is asked for, both sides of no effect are its room
+    below = power(sharp._replace(lower=-np.inf, upper=1), 0.05, 1.004)
+    expected = stats.t.cdf(np.log(1.004) / sharp.error - stats.t.isf(0.05, 29), 29)
+    assert below == pytest.approx(expected)
+    assert power(sharp, 0.05, 1.004) == pytest.approx(expected)
+    assert 0.1 < expected < 0.95
+    # of a difference zero is no effect, and 1 a bound as any other
+    error = 0.5
+    fall = paired(pd.Series([-1.0, 1.0]), 0.0, "%", lower=0)._replace(error=error, freedom=29)
+    for bounded, room in ((fall, 1.5), (fall._replace(lower=-np.inf, upper=1), 1)):
+        expected = stats.t.cdf(room / error - stats.t.isf(0.05, 29), 29)
+        assert power(bounded, 0.05, 1.5) == pytest.approx(expected)
+
+
 def test_no_tests_are_an_empty_table() -> None:
     assert {"effect", "p", "met"} <= {*statistics.tested({})}

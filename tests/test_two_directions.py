@@ -11,7 +11,9 @@ import pandas as pd
 import pytest
 
 from figures import assert_sound
-from leamvd_paper.data.functions import ellipsoid, sphere
+from leamvd.optimizers.lea_mvd import LEAMVD
+from leamvd.optimizers.reading import Reading
+from leamvd_paper.data.functions import ellipsoid, rastrigin, sphere
 from leamvd_paper.studies import two_directions
 from leamvd_paper.studies.two_directions import AWAY, PATH, TOWARD, V_AWAY, V_TOWARD, Settings
 
@@ -130,6 +132,137 @@ def test_tables_are_of_the_runs_and_functions_that_are_asked_for() -> None:
     assert populations.nunique() == len(populations)
 
 
+def test_a_run_has_all_of_its_settings_and_starts_where_it_is_asked_to() -> None:
+    settings = Settings(
+        function="rastrigin",
+        n_var=5,
+        n_gen=14,
+        population_size=9,
+        n_elite=2,
+        exponent=3.0,
+        shift="printed",
+        dtype="float32",
+    )
+    for changes, reset, start in (({}, 1.0, 1.0), ({"reset": "off", "start": 0.01}, "off", 0.01)):
+        x0 = start * np.random.default_rng(8).standard_normal(5)
+        reading = Reading(exponent=3.0, shift="printed", reset=reset)
+        opt = LEAMVD(
+            x0,
+            population_size=9,
+            n_elite=2,
+            n_gen=14,
+            dtype="float32",
+            sigma_min=0,
+            seed=8,
+            reading=reading,
+        )
+        states = [*settings.run(8, **changes)]
+        for number, state in enumerate(states, start=1):
+            X = opt.ask()
+            opt.tell(X, rastrigin(X))
+            assert state.generation == number
+            for name in ("population", "mean", "std", "path", "descent"):
+                kept = getattr(state, name)
+                np.testing.assert_array_equal(kept, getattr(opt.state, name))
+                assert kept.dtype == np.float64
+        assert number == 14
+        # row 1 of the first population is the start, unless a better point was drawn
+        assert (states[0].population == x0.astype(np.float32)).all(axis=1).any()
+
+
+def test_a_run_goes_on_however_small_its_population_has_become() -> None:
+    settings = Settings(function="sphere", n_var=2, n_gen=150)
+    *earlier, last = settings.run(0, reset="off")
+    assert last.generation == len(earlier) + 1 == 150
+    assert np.linalg.norm(last.std) < 1e-7
+
+
+def test_the_first_generation_is_taken_apart_without_one_before_it() -> None:
+    points, vectors, numbers, slices = two_directions.scene(SMALL, 3, generation=1, seed=2)
+    (now,) = dataclasses.replace(SMALL, n_var=3, n_gen=1).run(2)
+    np.testing.assert_allclose(vectors.loc["C_hat"], 10 * now.descent)
+    np.testing.assert_array_equal(vectors.loc["mean"], now.mean)
+    assert [*vectors.index[:3]] == ["mean", "C_hat", "C_ani"]
+    assert not vectors.loc[PATH].any()
+    assert (slices[PATH] == 0).all(), "along no direction nothing changes"
+    assert numbers["part of P in v"] == 0
+    np.testing.assert_array_equal(points[["x1", "x2", "x3"]], now.population)
+    assert points["rank"].tolist() == [*range(1, 25)]
+    assert points["projection"].iloc[0] == 0
+
+
+def test_numbers_and_slices_of_a_generation_by_their_definitions() -> None:
+    _, vectors, numbers, slices = two_directions.scene(SMALL, 3, generation=6, seed=2)
+    *_, now = dataclasses.replace(SMALL, n_var=3, n_gen=6).run(2)
+    assert 0 < now.beta2 < 1
+    expected = {
+        "mu_ani": now.descent_mean,
+        "sigma_ani": now.descent_std,
+        "beta_2": now.beta2,
+        "norm of sigma": np.sqrt((now.std**2).sum()),
+        "part of P in v": now.beta2 * np.sqrt((now.path**2).sum()),
+        "part of C_ani in v": (1 - now.beta2) * abs(now.descent_mean) * np.linalg.norm(now.descent),
+    }
+    assert numbers.to_dict() == pytest.approx(expected)
+    np.testing.assert_array_equal(vectors.loc["C_ani"], now.descent)
+    far = np.sqrt((now.std**2).mean())
+    np.testing.assert_allclose(slices["distance"], far * np.arange(41) / 40)
+    here = float(ellipsoid(now.mean))
+    for name in (PATH, TOWARD, AWAY):
+        step = vectors.loc[name].to_numpy()
+        line = now.mean + np.outer(slices["distance"], step / np.linalg.norm(step))
+        np.testing.assert_allclose(slices[name], ellipsoid(line) / here - 1, atol=1e-12)
+
+
+def test_runs_that_never_improve_are_counted_by_reading_with_the_median_of_their_ends() -> None:
+    rows = []
+    for reading, ends in (
+        ("none", [0.5, 0.1, 1.0]),
+        ("to the first", [0.2, 0.9, 0.4]),
+        ("to 1", [1.0, 1.0, 0.7]),
+    ):
+        for seed, end in enumerate(ends):
+            rows += [(reading, seed, 1.0, False), (reading, seed, 0.95, reading != "none")]
+            rows.append((reading, seed, end, seed == 1))
+    table = pd.DataFrame(rows, columns=["reading", "seed", "relative", "reset"])
+    found = two_directions.stuck(table)
+    columns = ["runs", "resets", "never improved", "last over first"]
+    assert found[columns].T.to_dict("list") == {
+        "to 1": [3, 4, 2, 1],
+        "to the first": [3, 4, 0, 0.4],
+        "none": [3, 1, 1, 0.5],
+    }
+    assert [*found.index] == ["to 1", "to the first", "none"]
+
+
+def test_generations_are_told_apart_by_whether_the_best_is_new() -> None:
+    """In flat and stepped runs, one after the other: what is equal is no success, and the first
+    generation of a run has nothing before it.
+    """
+    table = two_directions.trace(
+        dataclasses.replace(SMALL, n_gen=40, seeds=(1, 5)), reset="initial", start=1e-3
+    )
+    for seed, own in table.groupby("seed"):
+        states = [*dataclasses.replace(SMALL, n_gen=40).run(seed, reset="initial", start=1e-3)]
+        C = np.zeros(6)
+        best = -np.inf
+        failures = 0
+        for state, row in zip(states, own.to_dict("records"), strict=True):
+            assert row["success"] == (state.fitness[0] < best)
+            failures = 0 if row["success"] or row["generation"] == 1 else failures + 1
+            assert row["reset"] == (failures == 10)
+            failures %= 10
+            best = state.fitness[0]
+            assert row["stagnation"] == state.stagnation == failures
+            new = state.descent - 0.9 * C
+            C = state.descent
+            if state.path.any() and new.any():
+                both = np.linalg.norm(new) * np.linalg.norm(state.path)
+                assert row["hat_path"] == pytest.approx(new @ state.path / both, abs=1e-9)
+    assert table["reset"].any()
+    assert table["seed"].nunique() == 2
+
+
 @pytest.mark.parametrize("n_var", [2, 3])
 def test_a_generation_taken_apart(n_var: int) -> None:
     points, vectors, numbers, slices = two_directions.scene(SMALL, n_var, generation=4, seed=2)
@@ -171,10 +304,12 @@ def test_shifts_move_the_mean(shifts: pd.DataFrame) -> None:
     own = shifts.query("function == 'sphere' and generation == 4 and seed == 7").set_index("shift")[
         "change"
     ]
-    steps = {TOWARD: abs(state.descent_mean) * state.descent, PATH: state.beta1 * state.path}
-    steps[V_AWAY] = state.beta1 * (
-        state.beta2 * state.path + (1 - state.beta2) * state.descent_mean * state.descent
-    )
+    toward = abs(state.descent_mean) * state.descent
+    away = state.descent_mean * state.descent
+    steps = {TOWARD: toward, AWAY: away, PATH: state.beta1 * state.path}
+    for name, step in ((V_TOWARD, toward), (V_AWAY, away)):
+        steps[name] = state.beta1 * (state.beta2 * state.path + (1 - state.beta2) * step)
+    assert {*own.index} == {*steps}
     for name, step in steps.items():
         assert own[name] == pytest.approx(float(sphere(state.mean + step) / sphere(state.mean) - 1))
     assert not shifts.loc[(shifts["generation"] == 1) & (shifts["shift"] == PATH), "moved"].any()
@@ -205,7 +340,20 @@ def test_what_falls_is_counted_with_its_exact_interval() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"function": "plane"}, {"seeds": []}, {"n_populations": 0}, {"profile": "small"}]
+    "wrong",
+    [
+        {"function": "plane"},
+        {"seeds": []},
+        {"seeds": (1, 1)},
+        {"n_populations": 0},
+        {"start": -0.1},
+        {"profile": "small"},
+        {"generation": 0},
+        {"generations": (0, 2)},
+        {"generations": (2, 2)},
+        {"generations": ()},
+        {"seed": -1},
+    ],
 )
 def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):

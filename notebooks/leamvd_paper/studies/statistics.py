@@ -292,7 +292,7 @@ def power(effect: Effect, level: float, smallest: float) -> float:
                 room = math.log(room)
             excess = abs(room) / effect.error - needed
             chances.append(float(stats.t.cdf(excess, effect.freedom)))
-    return max(0.0, sum(chances) - len(chances) + 1)
+    return float(np.maximum(0, sum(chances) - len(chances) + 1))  # NaN stays
 
 
 def _rank_interval(values: NDArray[np.float64], counts: NDArray[np.float64]) -> list[float]:
