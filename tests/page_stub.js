@@ -28,7 +28,7 @@ class Element {
   get clientLeft() { return 0; }
   get clientTop() { return 0; }
   addEventListener(name, listener) { this.listeners = { ...this.listeners, [name]: listener }; }
-  scrollIntoView() {}
+  scrollIntoView() { this.scrolled = (this.scrolled ?? 0) + 1; }
   get width() { return Number(this.attributes.width); }
   get height() { return Number(this.attributes.height); }
   get valueAsNumber() { return Number(this.value); }
@@ -71,7 +71,7 @@ class Image {
 const location = { hash: "" };
 const history = { replaceState(state, title, address) { history.address = address; } };
 const window = { devicePixelRatio: 2, addEventListener: (name, listener) => { window[name] = listener; } };
-const document = { createElementNS: (_, tag) => new Element(tag), documentElement: { classList: { add() {} } } };
+const document = { createElementNS: (_, tag) => new Element(tag), documentElement: { classList: { add(name) { document.told = name; } } } };
 
 /** The page around the script: controls as {name: {tag, value, ...}}, and the outputs that show values. */
 function stand(controls, outputs, presets) {

@@ -1,5 +1,6 @@
 """The command line as its user types it."""
 
+import contextlib
 import json
 import os
 import re
@@ -7,7 +8,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,9 +20,11 @@ from click.testing import CliRunner, Result
 from scipy.optimize import OptimizeWarning
 
 import leamvd
+from leamvd._support import threads
 from leamvd_paper import cli
 from leamvd_paper.book import render, sections
 from leamvd_paper.studies import esd, results, settings_map, two_directions, verify
+from leamvd_paper.studies.claims import CLAIMS
 from leamvd_paper.studies.words import interval, number
 
 SMALL = (
@@ -508,3 +513,317 @@ def test_a_clone_that_is_not_installed_works(tmp_path: Path) -> None:
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout == "0+unknown\n"
+
+
+# ---- what the commands print and pass on, where nothing is computed
+
+
+@pytest.mark.parametrize(
+    "kind", [ImportError, MemoryError, OSError, OverflowError, RuntimeError, TypeError, ValueError]
+)
+def test_a_mistake_of_the_user_or_the_machine_ends_with_status_1(
+    kind: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load(_names: object) -> None:
+        raise kind("no")
+
+    monkeypatch.setattr(sections, "load", load)
+    said = run("list", code=1).output
+    assert said.startswith("Error: no")
+    assert ("--debug" in said) == (kind is TypeError), "which is ours"
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(_names: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(sections, "load", load)
+    found = CliRunner().invoke(cli.main, ["list"])
+    assert isinstance(found.exception, BrokenPipeError)
+
+
+def test_hours_of_all_that_is_recorded_of_a_section_are_listed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(verify, "processor_hours", {"mnist_7x7": 12.345}.get)
+    told = [line for line in run("list", "mnist-7x7").output.splitlines() if "hours" in line]
+    assert told == ["  what is recorded as mnist_7x7 took 12 processor hours"]
+
+
+@pytest.mark.parametrize("option", ["--jobs", "--seeds", "--images"])
+def test_a_count_is_at_least_one(option: str) -> None:
+    assert "0 is not in the range" in run("claim", "C3", option, "0", code=2).output
+
+
+def test_what_stands_still_after_an_interrupt_is_in_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sections, "run", interrupted)
+    said = run("reproduce", "esd", "--output", str(tmp_path), code=130).output
+    assert f"what is finished is in {tmp_path}\n" in said
+
+
+def test_all_sections_run_one_after_the_other_where_none_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def noted(section: Any, values: Any, output: Path, **_: Any) -> tuple[Path, bool]:
+        asked.append((section.name, values, output))
+        return tmp_path, True
+
+    monkeypatch.setattr(sections, "run", noted)
+    monkeypatch.setattr(sections, "check_all", lambda planned: None)
+    run("reproduce", "--output", str(tmp_path / "there"))
+    names = [section.name for section in sections.load()]
+    assert asked == [(name, {"profile": "quick"}, tmp_path / "there") for name in names]
+    asked.clear()
+    given = ("--profile", "paper", "--dataset", "digits", "-p", "exponent=1,2")
+    run("reproduce", "mnist-7x7", *given)
+    both = {"profile": "paper", "dataset": "digits"}
+    assert [(name, output) for name, _, output in asked] == 2 * [("mnist-7x7", Path("results"))]
+    assert [values for _, values, _ in asked] == [both | {"exponent": 1.0}, both | {"exponent": 2}]
+
+
+@pytest.mark.parametrize("finished", [False, True])
+def test_a_run_ends_with_its_errors_its_time_and_its_files(
+    finished: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (esd_section,) = sections.load(["esd"])
+    for name in ("tables/b.csv", "tables/a.csv", "figures/c.png", "figures/c.json", "one.ipynb"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    pd.DataFrame({"n": [12345.678], "gone": [np.nan]}).to_csv(tmp_path / "summary.csv", index=False)
+    times = iter([100.0, 103.0])
+    monkeypatch.setattr(cli, "time", SimpleNamespace(monotonic=lambda: next(times, 103.0)))
+    monkeypatch.setattr(sections, "run", lambda *_, **__: (tmp_path, finished))
+    monkeypatch.setattr(sections, "check_all", lambda planned: None)
+    said = run("reproduce", "esd", "-p", "seed=3").output.splitlines()
+    assert said[0] == f"01_esd: {esd_section.title}, profile=quick, seed=3"
+    assert [line.split() for line in said[1:3]] == [["n", "gone"], ["1.235e+04", "–"]]
+    assert said[3] == f"01_esd: {'finished before' if finished else 'done in 3 s'}, in"
+    assert said[4] == str(tmp_path)
+    files = ["figures/c.png", "one.ipynb", "summary.csv", "tables/a.csv", "tables/b.csv"]
+    assert said[5:] == [f"  {Path(name)}" for name in files]
+
+
+def test_numbers_of_several_runs_without_layers_are_one_table() -> None:
+    one = pd.DataFrame({"problem": ["RBM 1"], "error": [3.0], "ratio": [np.nan]})
+    runs = [({"n": n, "profile": "quick"}, one.assign(error=float(n))) for n in (30, 4)]
+    heading, *rows = (line.split() for line in cli._together(runs).splitlines())
+    assert heading == ["problem", "error", "ratio", "n"]
+    assert rows == [["RBM", "1", "30", "–", "30"], ["RBM", "1", "4", "–", "4"]]
+
+
+def test_of_methods_with_other_numbers_of_runs_the_most_is_told() -> None:
+    summary = ended({"cd": (1200.0, 0.2), "lea-mvd": (1300.0, 0.3)}).assign(runs=[2, 7])
+    assert cli._printed(summary).splitlines()[0].endswith("runs of each method: 7")
+
+
+def test_errors_that_tell_of_no_learning_are_below_those_of_cd_on_the_same_inputs() -> None:
+    errors = {"cd": (1200.0, 0.2), "lea-mvd": (1100.0, 1.5)}
+    shared = {"cd": (1000.0, 0.2), "lea-mvd": (1100.0, 1.5)}
+    summary = pd.concat([ended(shared, "shared"), ended(errors, "own"), ended(shared, "own", 2)])
+    said = cli._printed(summary).splitlines()[-1]
+    assert said.partition(" smaller one: ")[2] == "LEA-MVD, own inputs, RBM 3."
+    tie = {"cd": (1200.0, 0.2), "lea-mvd": (1200.0, 1.5), "random": (1100.0, 1.0)}
+    assert "no sign" not in cli._printed(ended(tie)), "of what is neither below nor above"
+
+
+@pytest.mark.parametrize(
+    ("options", "place", "threads"),
+    [
+        (("--scheduler", "local", "--jobs", "2"), {"threads_per_worker": 1, "n_workers": 2}, 2),
+        (("--scheduler", "local"), {"threads_per_worker": 1, "n_workers": None}, 2),
+        (
+            ("--scheduler", "tcp://10.0.0.1:8786", "--jobs", "2"),
+            {"address": "tcp://10.0.0.1:8786"},
+            1,
+        ),
+    ],
+)
+def test_calls_go_to_the_workers_of_the_scheduler(
+    options: tuple[str, ...],
+    place: dict[str, Any],
+    threads: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[Any] = []
+
+    class Client:
+        dashboard_link = "http://10.0.0.1:8787"
+        scheduler = SimpleNamespace(address="tcp://10.0.0.1:8786")
+
+        def __init__(self, **given: Any) -> None:
+            asked.append(given)
+
+        def __enter__(self) -> "Client":
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            asked.append("closed")
+
+        def scheduler_info(self, n_workers: int) -> dict[str, Any]:
+            workers = {str(n): {"nthreads": 1} for n in range(threads)}
+            return {"workers": workers if n_workers == -1 else {}}
+
+    @contextlib.contextmanager
+    def parallel_config(backend: str) -> Iterator[None]:
+        asked.append(backend)
+        yield
+        asked.append("left")
+
+    def noted(*_: Any, n_jobs: int) -> tuple[Path, bool]:
+        asked.append(n_jobs)
+        return tmp_path, True
+
+    monkeypatch.setitem(sys.modules, "distributed", SimpleNamespace(Client=Client))
+    monkeypatch.setattr("joblib.parallel_config", parallel_config)
+    monkeypatch.setattr(sections, "run", noted)
+    monkeypatch.setattr(sections, "check_all", lambda planned: None)
+    said = run("reproduce", "esd", *options).output
+    assert asked == [place, "dask", -1, "left", "closed"]
+    assert said.startswith(
+        f"{threads} threads of workers on tcp://10.0.0.1:8786, http://10.0.0.1:8787"
+    )
+    assert ("joblib computes here" in said) == (threads == 1)
+
+
+def test_without_a_number_of_jobs_there_are_as_many_as_threads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(threads, "thread_count", lambda given: 5 if given is None else given)
+    with cli._computing(None, None) as n_jobs:
+        assert n_jobs == 5
+    with cli._computing(2, None) as n_jobs:
+        assert n_jobs == 2
+
+
+@pytest.mark.parametrize("dataset", ["mnist", "digits"])
+def test_the_answer_to_a_claim_comes_with_its_parts_and_with_the_nearest_one_of_the_map(
+    dataset: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def a_map(count: int, seconds: float) -> Any:
+        images = SimpleNamespace(known=lambda: SimpleNamespace(n_images=count))
+        return SimpleNamespace(images=images, seconds=seconds)
+
+    maps = {28: a_map(10_000, 200.0), 7: a_map(2_000, 70.0)}
+    met = pd.DataFrame({"view": "both", "where": ["RBM 1", "RBM 2"], "met": ["yes", "no"]})
+    ratios = pd.DataFrame({"of": ["CD", "no search"], "RBM 1": [0.12345, np.nan]})
+    asked = []
+
+    def own_answer(*given: Any, n_jobs: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+        asked.append((*given, n_jobs))
+        return met, ratios
+
+    monkeypatch.setattr(settings_map, "own_maps", lambda *_, **__: maps)
+    monkeypatch.setattr(settings_map, "seconds", lambda one: one.seconds)
+    monkeypatch.setattr(settings_map, "own_answer", own_answer)
+    monkeypatch.setattr(
+        settings_map, "nearest", lambda name, own: f"near of {name}: {own is maps[28]}"
+    )
+    given = ("--dataset", dataset, "--output", str(tmp_path), "--jobs", "2")
+    said = run("claim", "C4", *given).output
+    assert asked == [("C4", maps, tmp_path / "calls", 2)]
+    assert f"C4, in the paper's words: {CLAIMS['C4']}\n" in said
+    assert (
+        "C4 at 28x28 pixels, 10,000 images and 7x7 pixels, 2,000 images, 3 seeds:"
+        " about 4.5 minutes on one processor\n"
+    ) in said
+    parts, over, answers, near = said.partition("processor\n")[2].split("\n\n")
+    assert [line.split() for line in parts.splitlines()] == [
+        ["view", "where", "met"],
+        ["both", "RBM", "1", "yes"],
+        ["both", "RBM", "2", "no"],
+    ]
+    heading, *rows = over.splitlines()
+    assert heading == "errors over that of a constant image"
+    assert [line.split() for line in rows] == [
+        ["of", "RBM", "1"],
+        ["CD", "0.1235"],
+        ["no", "search", "–"],
+    ]
+    heading, *rows = answers.splitlines()
+    assert heading.split() == ["claim", "view", "answer"]
+    assert [line.split() for line in rows] == [
+        ["C4", "printed", "partly"],
+        ["C4", "default", "partly"],
+    ], "of the views that its parts are of"
+    told = {"mnist": "near of C4: True\n", "digits": "these are not the paper's images"}
+    assert near.startswith(told[dataset])
+    assert " 1 seed: " in run("claim", "C4", *given, "--seeds", "1").output
+
+
+def test_only_a_clone_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(results, "NOTEBOOKS", tmp_path / "notebooks")
+    monkeypatch.setattr(results, "committed", lambda: pytest.fail("was asked for a commit"))
+    said = run("record", "architectures", code=1).output
+    assert "needs a clone of the repository, got an installed package" in said
+
+
+def test_what_a_verification_found_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    drifted: set[str] = set()
+
+    def verified(
+        name: str, folder: Path, *, count: int, n_jobs: int
+    ) -> tuple[list[str], pd.DataFrame]:
+        asked.append((name, folder, count, n_jobs))
+        if name == "c":
+            raise ImportError("no torch")
+        drifts = [False, name in drifted]
+        return ["numpy was 1"], pd.DataFrame({"here": [0.123456789, 2.0], "drifts": drifts})
+
+    monkeypatch.setattr(verify, "all_recorded", lambda: dict.fromkeys("cba"))
+    monkeypatch.setattr(verify, "changed_settings", lambda _name: [])
+    monkeypatch.setattr(verify, "verify", verified)
+    given = ("--output", str(tmp_path), "--jobs", "2")
+    said = run("verify", "--calls", "4", *given).output.splitlines()
+    assert asked == [(name, tmp_path / "calls", 4, 2) for name in "abc"], "all, in order"
+    assert said[0] == "a; numpy was 1"
+    assert [line.split() for line in said[1:4]] == [
+        ["here", "drifts"],
+        ["0.1234568", "False"],
+        ["2", "False"],
+    ]
+    assert said[-2:] == ["c: not verified: no torch", "2 of 3 compared"]
+    drifted.add("b")
+    assert "2 of 3 compared" in run("verify", *given, code=1).output
+    assert asked[-1] == ("c", tmp_path / "calls", 1, 2), "one call, where no number is given"
+    run("verify", "a", *given)
+    assert "0 of 1 compared" in run("verify", "c", *given, code=1).output
+
+
+def test_mnist_is_fetched_from_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def fetched(source: str | None, *, progress: bool) -> Path:
+        asked.append((source, progress))
+        return Path("there")
+
+    monkeypatch.setattr("leamvd_paper.data.mnist.fetch_mnist", fetched)
+    assert run("data", "mnist").output == run("data", "mnist", "--from", "here").output == "there\n"
+    assert asked == [(None, False), ("here", False)], "no bar where nobody looks"
+
+
+def test_the_book_of_ones_own_results_is_rendered_and_its_page_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked = []
+
+    def rendered(*given: Any, **addresses: str) -> Path:
+        asked.append((*given, addresses))
+        return Path("book", "index.html")
+
+    monkeypatch.setattr(render, "render", rendered)
+    said = run("book", "--results", ".", "--baseurl", "https://a.example/b").output
+    assert said == f"{tmp_path.resolve() / 'book' / 'index.html'}\n"
+    assert asked == [(Path(), {"repository": "", "baseurl": "https://a.example/b"})]

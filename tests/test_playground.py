@@ -482,6 +482,7 @@ function drawn() {
     axes: shapes(name, "g").filter((node) =>
       node.querySelector(".tick") && !(node.attributes.class ?? "").includes("tick")).map(ticks),
     curves: shapes(name, "path.curve").map(known), marks: shapes(name, ".reset").map(known),
+    ends: shapes(name, "circle.curve").map(known),
   }]));
   const arrows = shapes("plot", "g.arrow").map((arrow) => [arrow.attributes.class.split(" ")[1],
     { ...known(arrow), stem: arrow.querySelector("path").attributes.d,
@@ -568,10 +569,13 @@ def assert_shown(states: list[dict[str, Any]], shown: dict[str, Any]) -> None:
     assert [float(text) for text in values["std"].split(", ")] == pytest.approx(
         now["std"], rel=6e-3
     )
-    if P.any() and C.any():
+    if not (P.any() and C.any()):
+        assert values["angle"] == "–"
+    else:
         angle = np.degrees(np.arccos(P @ C / np.linalg.norm(P) / np.linalg.norm(C)))
         assert float(values["angle"].removesuffix("°")) == pytest.approx(angle, abs=0.6)
-    assert_plane(now, shown["plane"], shown["settings"]["view"])
+    settings = shown["settings"]
+    assert_plane(now, shown["plane"], settings["view"], settings["n_elite"])
     last = len(states) - 1
     said = (
         "first population"
@@ -603,6 +607,7 @@ def assert_shown(states: list[dict[str, Any]], shown: dict[str, Any]) -> None:
             assert arrow["word"] == {"path": "P", "descent": "C", "shift": "v"}[name]
             lengths[name] = float(arrow["stem"].removeprefix("M0,0H"))
     unit = lengths.get("path", lengths.get("descent"))
+    assert min(lengths.values(), default=44) >= 44, "an arrow can be seen"
     for name, length in lengths.items():
         assert length == pytest.approx((1.5 if name == "shift" else 1) * unit)
     if unit is not None and unit != 44:  # pixels at least, else as long as σ
@@ -617,10 +622,17 @@ def assert_shown(states: list[dict[str, Any]], shown: dict[str, Any]) -> None:
         chart = shown["charts"][name]
         x, y = (axis(ticks, place) for place, ticks in enumerate(chart["axes"]))
         assert chart["title"] == TITLES[name]
+        assert [curve["class"] for curve in chart["curves"]] == KINDS[name]
+        assert len(chart["axes"][1]) <= 5, "numbers of an axis have room"
         for line, curve in zip(lines, chart["curves"], strict=True):
             points = [point.split(",") for point in re.findall(r"[ML]([^MLZ]+)", curve["d"])]
             across, up = np.array(points, dtype=float).T
             assert 0 <= across.min() <= across.max() <= WIDTH
+            assert 0 <= up.min() <= up.max() <= HEIGHT, "all of it is in the picture"
+            (end,) = (one for one in chart["ends"] if one["class"] == curve["class"])
+            assert [float(end["cx"]), float(end["cy"])] == pytest.approx(
+                [across[-1], up[-1]], abs=1e-2
+            )
             np.testing.assert_allclose(x(across), np.arange(1, len(states) + 1), atol=0.02)
             np.testing.assert_allclose(
                 y(up, log=name != "betas"), line, rtol=0.02, atol=0.01 * (name == "betas")
@@ -632,11 +644,16 @@ def assert_shown(states: list[dict[str, Any]], shown: dict[str, Any]) -> None:
         )
 
 
+KINDS = {"errors": ["curve error"], "betas": ["curve beta1", "curve beta2"]}
+KINDS["widths"] = ["curve width"]
 WIDTH = 400  # pixels, of the stub's pictures
+HEIGHT = 300
 TITLES = {"errors": "error of the best", "betas": "β₁ (solid), β₂ (dashed)", "widths": "‖σ‖ / √n"}
 
 
-def assert_plane(now: dict[str, Any], plane: dict[str, Any], view: str) -> None:
+def assert_plane(
+    now: dict[str, Any], plane: dict[str, Any], view: str, n_elites: str = "4"
+) -> None:
     """Hold the ellipse and the marks to a state, within a thousandth of what the axes show."""
     x, y = (axis(ticks, place) for place, ticks in enumerate(plane["axes"]))
     near = {"atol": 1e-3 * (x(300) - x(0))}
@@ -652,7 +669,13 @@ def assert_plane(now: dict[str, Any], plane: dict[str, Any], view: str) -> None:
     population = np.array(now["population"])
     np.testing.assert_allclose(places(plane["best"]), population[:1], **near)
     np.testing.assert_allclose(places(plane["mean"]), [now["mean"]], **near)
+    half = (x(plane["size"]) - x(0)) / 2
     if view == "population":
+        away = np.linalg.norm(population - now["mean"], axis=1).max()
+        least = max(away, 1.2 * np.linalg.norm(now["std"]))
+        power = np.log2(half)
+        assert power == pytest.approx(round(power), abs=1e-3), "so that it seldom jumps"
+        assert half / 2 * 0.999 <= least <= half * 1.001
         reach = np.vstack([population, np.add(now["mean"], now["std"])])
         assert x(0) <= reach[:, 0].min() <= reach[:, 0].max() <= x(plane["size"])
         assert y(plane["size"]) <= reach[:, 1].min() <= reach[:, 1].max() <= y(0)
@@ -668,6 +691,36 @@ def assert_plane(now: dict[str, Any], plane: dict[str, Any], view: str) -> None:
     fills = [to_rgba(mark["fill"]) for mark in plane["points"]]
     shades = plt.colormaps["viridis"](ranks / ranks[0])
     np.testing.assert_allclose(fills, shades, atol=0.02, err_msg="colors are by rank")
+
+    n_elite = int(n_elites)
+    shapes = [shape_of(mark["d"]) for mark in plane["points"]]
+    assert shapes == [LEGEND["the others"]] * (len(ranks) - n_elite) + [LEGEND["elites"]] * n_elite
+    assert [shape_of(mark["d"]) for mark in plane["best"]] == [LEGEND["best"]]
+    assert [shape_of(mark["d"]) for mark in plane["mean"]] == [LEGEND["mean"]]
+    widest = max(width_of(mark["d"]) for mark in plane["points"])
+    for mark in plane["inU"]:
+        assert shape_of(mark["d"]) == "●"
+        assert width_of(mark["d"]) > widest, "a circle is around its point"
+
+
+LEGEND = {
+    words: sign
+    for sign, words in re.findall(
+        r"([★◆●+])\s+(best|elites|the others|mean)", PAGE.select_one(".playground-legend").text
+    )
+}
+
+
+def shape_of(path: str) -> str:
+    """Return the sign of the legend that a mark is."""
+    if "A" in path:
+        return "●"
+    corners = len(re.findall("[MLHV]", path))
+    return {10: "★", 4: "◆" if path.endswith("Z") else "+"}[corners]
+
+
+def width_of(path: str) -> float:
+    return max(abs(float(place)) for place in re.findall(r"-?[\d.]+", path))
 
 
 def holes(plane: dict[str, Any]) -> list[tuple[Any, Any]]:
@@ -854,6 +907,155 @@ def test_labels_of_arrows_keep_their_distance(reader: MiniRacer) -> None:
         spots = np.array(places, dtype=float)
         gaps = [np.linalg.norm(a - b) for a, b in itertools.combinations(spots, 2)]
         assert min(gaps, default=15) >= 14.9, name
+
+
+def test_a_letter_stands_before_the_head_of_its_arrow(reader: MiniRacer) -> None:
+    """Inside the frame; where another one stands there, above or below it, away from the nearer
+    edge.
+    """
+    moved = 0
+    for name in PRESETS:
+        for view in ("whole", "population"):
+            reader.eval(f"opened({json.dumps(address(name))})")
+            shown = json.loads(reader.eval(f'changed("view", "{view}")'))
+            size = shown["plane"]["size"]
+            taken: list[Any] = []
+            for arrow in shown["arrows"].values():
+                start = np.array(re.findall(r"translate\((\S+), (\S+)\)", arrow["transform"])[0])
+                (turn,) = re.findall(r"rotate\((\S+)\)", arrow["transform"])
+                (back,) = re.findall(r"rotate\((\S+)\)", arrow["label"])
+                assert float(turn) == -float(back), "a letter is upright"
+                direction = np.array(
+                    [np.cos(np.radians(float(turn))), np.sin(np.radians(float(turn)))]
+                )
+                mean = start.astype(float)
+                before = float(arrow["stem"].removeprefix("M0,0H")) + 13
+                free = np.clip(mean + before * direction, 9, size - 9)
+                (place,) = re.findall(r"translate\((\S+),(\S+)\)", arrow["label"])
+                letter = mean + np.array(place, dtype=float)
+                assert letter[0] == pytest.approx(free[0], abs=1e-6)
+                away = letter[1] - free[1]
+                is_free = all(np.linalg.norm(free - other) > 14.9 for other in taken)
+                assert (abs(away) < 1e-6) == is_free
+                if not is_free:
+                    moved += 1
+                    assert (away < 0) == (free[1] > size / 2)
+                taken.append(letter)
+    assert moved > 0
+
+
+def test_the_best_error_of_zero_and_equal_points_can_be_drawn(reader: MiniRacer) -> None:
+    """At the optimum, where an error has no logarithm and P no direction."""
+    reader.eval('opened("#play-2d"), changed("x1", "0"), changed("x2", "0")')
+    shown = json.loads(reader.eval('changed("generation", "3")'))
+    assert (shown["values"]["path"], shown["values"]["angle"]) == ("0", "–")
+    assert {*shown["arrows"]} == {"shift", "descent"}
+    assert shown["status"] == "Generation 3: error 0, no better best."
+    for chart in shown["charts"].values():
+        assert "NaN" not in json.dumps(chart)
+
+
+def test_a_figure_of_the_page_is_chosen_by_its_address(reader: MiniRacer) -> None:
+    reader.eval('opened(""), changed("preset", "directions-3d")')
+    assert reader.eval("location.hash") == "play-3d", "which the browser follows"
+    shown = json.loads(reader.eval('opened("#play-3d"), changed("generation", "8")'))
+    assert shown["settings"]["preset"] == "directions-3d", "at another generation too"
+    for name, value in (("view", "whole"), ("seed", "9"), ("path", "off")):
+        reader.eval('opened("#play-3d")')
+        shown = json.loads(reader.eval(f'changed("{name}", "{value}")'))
+        assert shown["settings"]["preset"] == "", name
+    reader.eval('location.hash = "stays"')
+    reader.eval('changed("preset", "")')
+    assert reader.eval("location.hash") == "stays"
+
+
+def test_an_address_that_makes_no_sense_shows_the_defaults(reader: MiniRacer) -> None:
+    usual = json.loads(reader.eval('opened("#seed=1")'))["settings"]
+    assert usual == {name: first_value(CONTROLS[name]) for name in usual}
+    try:
+        reader.eval("controls_.form.checkValidity = () => controls_.sigma0.value !== '-1'")
+        shown = json.loads(reader.eval('opened("#sigma0=-1&x1=2&nothing=3")'))
+        assert shown["settings"] == usual
+        shown = json.loads(reader.eval('opened("#x1=2&nothing=3")'))
+        assert shown["settings"] == usual | {"x1": "2"}
+    finally:
+        reader.eval("controls_.form.checkValidity = () => true")
+
+
+def test_nothing_is_computed_of_settings_that_are_no_numbers(reader: MiniRacer) -> None:
+    before = json.loads(reader.eval('opened("#play-2d")'))
+    try:
+        reader.eval("controls_.form.reportValidity = () => false")
+        shown = json.loads(reader.eval('changed("sigma0", "")'))
+    finally:
+        reader.eval("controls_.form.reportValidity = () => true")
+    same = ("plane", "charts", "arrows", "values", "status")
+    assert [shown[name] for name in same] == [before[name] for name in same]
+    reader.eval('opened("#play-2d")')
+
+
+def test_settings_that_are_folded_away_are_shown_where_they_are_not_the_usual_ones(
+    reader: MiniRacer,
+) -> None:
+    folded = [tag["name"] for tag in PAGE.details("select")]
+    reader.eval(
+        f"""for (const name of {json.dumps(folded)}) {{
+          const select = new Element("select");
+          Object.defineProperty(select, "value", {{ get: () => controls_[name].value }});
+          root_.querySelector("details").appendChild(Object.assign(select, {{ name }}));
+        }}"""
+    )
+    for name, is_open in {"2d": False, "3d": True}.items():
+        reader.eval(f'root_.querySelector("details").open = false, opened("#play-{name}")')
+        assert reader.eval('root_.querySelector("details").open') == is_open
+
+
+def test_a_page_that_is_led_to_by_an_address_begins_with_the_playground(reader: MiniRacer) -> None:
+    assert reader.eval("root_.hidden") is False
+    assert reader.eval("document.told") == "playground-runs", "which hides the static figure"
+    for fragment, by in (("", 0), ("#play-2d", 1)):
+        before = reader.eval("root_.scrolled ?? 0")
+        reader.eval(f'opened("{fragment}")')
+        assert reader.eval("root_.scrolled ?? 0") == before + by
+
+
+def test_a_changed_speed_is_that_of_the_search_that_plays(reader: MiniRacer) -> None:
+    reader.eval('opened("#play-2d"), changed("speed", "2")')
+    assert reader.eval("timer_ === null"), "it still stands"
+    reader.eval('pressed("play")')
+    first = reader.eval("timer_.wait")
+    reader.eval('changed("speed", "16")')
+    assert (first, reader.eval("timer_.wait")) == (500, 62.5)
+    assert reader.eval("controls_.play.textContent") == "Pause"
+    reader.eval('opened("#play-2d")')
+    assert reader.eval("timer_ === null"), "another view stands"
+    reader.eval('pressed("play"), pressed("restart")')
+    assert reader.eval("timer_ === null")
+    reader.eval('changed("speed", "4")')
+
+
+def test_keys_that_mean_something_else_are_left_alone(reader: MiniRacer) -> None:
+    reader.eval(
+        """function held(key, more, on) {
+          let kept = false;
+          const closest = (names) => names.split(", ").includes(on) ? {} : null;
+          root_.onkeydown({ key, ...more, target: { closest }, preventDefault() { kept = true; } });
+          return [controls_.generation.value, timer_ !== null, kept].join();
+        }"""
+    )
+    reader.eval('opened("#play-2d")')
+    for modifier in ("altKey", "ctrlKey", "metaKey"):
+        for key in ("ArrowRight", " "):
+            assert reader.eval(f'held("{key}", {{ {modifier}: true }})') == "7,false,false"
+    for on in ("input", "select", "summary"):
+        for key in ("ArrowRight", " "):
+            assert reader.eval(f'held("{key}", {{}}, "{on}")') == "7,false,false", on
+    assert reader.eval('held(" ", {}, "button")') == "7,false,false", "which it presses"
+    assert reader.eval('held("x", {})') == "7,false,false"
+    assert reader.eval('held("ArrowRight", {}, "button")') == "8,false,true"
+    assert reader.eval('held("ArrowLeft", {})') == "7,false,true"
+    assert reader.eval('held(" ", {})') == "7,true,true"
+    reader.eval('opened("#play-2d")')
 
 
 def test_presets_show_what_the_page_says_of_them(page: MiniRacer) -> None:

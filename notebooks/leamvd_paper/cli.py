@@ -298,8 +298,6 @@ def _printed(summary: pd.DataFrame, by: Sequence[str] = ()) -> str:
     Of runs that differ in `by` these are the last errors and those over the constant image's.
     """
     if "measure" not in summary:
-        if by:
-            summary = summary.fillna("–")
         return _text(summary)
     errors = _by_layer(summary, by, "mean", "low", "high")
     constant = "over the error of a constant image"
