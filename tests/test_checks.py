@@ -80,6 +80,7 @@ REFUSED: list[tuple[type[Exception], str, Callable[[], Any]]] = [
     (TypeError, "x must be an array of real numbers", lambda: array([1j, 2])),
     (TypeError, "x must not be masked", lambda: array(MASKED, (2, 2))),
     (TypeError, "x must not be masked", lambda: array(list(MASKED), (2, 2))),
+    (TypeError, "x must not be masked", lambda: array(tuple(MASKED), (2, 2))),
     (
         ModuleNotFoundError,
         "pip install leamvd[sklearn]",
