@@ -338,6 +338,22 @@ def test_a_summary_is_printed_once_if_asked(
     assert capsys.readouterr().out == ""
 
 
+def test_a_summary_of_an_optimizer_that_goes_on_is_of_all_its_generations(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    opt = LEAMVD(X0, seed=1, n_gen=7)
+    for _ in range(3):
+        opt.tell(opt.ask(), sphere(opt.ask()))
+    result = minimize(sphere, method=opt, vectorized=True, disp=True)
+    message, *told = capsys.readouterr().out.splitlines()
+    assert message == result.message
+    assert dict(line.split(": ") for line in told) == {
+        "best value": f"{result.fun:.6g}",
+        "generations": "7",
+        "evaluations": str(24 + 6 * 20),
+    }
+
+
 def test_a_population_that_is_too_small_for_the_elites_is_named() -> None:
     for given in ({"population_size": 4}, {"reading": Reading(population_size=3)}):
         with pytest.raises(ValueError, match=r"^population_size=\d must be above n_elite=4"):
