@@ -279,6 +279,7 @@ def test_no_two_methods_look_alike_in_a_figure(draw) -> None:
         *(
             ("scales", ("wide",)),
             ("scales", ("-1",)),
+            ("scales", ("0.1", "0.10")),
             ("n_chains", 12),
             ("epochs", 0),
             ("tuning_rate", 0.0),

@@ -677,6 +677,7 @@ def test_falls_of_ever_larger_layers() -> None:
     for kind, rows in table.groupby("kind"):
         assert_curve(ax, kind, rows["n_var"], rows["mean"])
     assert scales(ax) == "log, linear"
+    assert ax.get_ylim()[0] == 0
 
 
 def test_networks_stand_in_their_column_and_the_start_as_a_line() -> None:

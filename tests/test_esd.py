@@ -214,3 +214,12 @@ def test_points_of_the_plane_are_standard_normal_and_the_best_is_first() -> None
     assert points.std().tolist() == pytest.approx([1, 1], abs=0.05)
     drawn = np.random.default_rng(5).standard_normal((4_000, 2))
     assert sorted(points["x1"]) == sorted(drawn[:, 0])
+
+
+@pytest.mark.parametrize("exponent", [0.0, 6.5, 8.0])
+def test_exponents_up_to_eight_are_looked_at(exponent: float, monkeypatch) -> None:
+    weights = fractional_tournament(5, exponent)
+    monkeypatch.setattr(esd, "tournaments", lambda size: {FOUR: weights})
+    closest = esd.closest(5).loc[FOUR]
+    assert closest["closest exponent"] == pytest.approx(exponent)
+    assert closest["smallest distance"] == pytest.approx(0, abs=1e-9)

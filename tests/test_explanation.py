@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from threadpoolctl import threadpool_limits
 
 from leamvd.networks.dbn import Training, layer_seed
@@ -588,3 +589,29 @@ def test_falls_of_layers_have_the_interval_of_their_best_setting() -> None:
         row = found[found["kind"] == kind].squeeze()
         assert (row["n_var"], row["method"], row["runs"]) == (50, "a", 3)
         assert row[["mean", "low", "high"]].tolist() == pytest.approx([*ends])
+
+
+def test_the_interval_of_a_median_is_over_seeds_and_of_95_percent() -> None:
+    """Settings of a seed err alike; medians of 17 seeds have a known bootstrap distribution."""
+    rows = pd.DataFrame([*product(range(1, 18), "abc")], columns=["error", "setting"])
+    rows = rows.assign(seed=30 - rows["error"])
+    n = np.arange(1, 18)
+    below = stats.binom.sf(8, 17, n / 17)  # that 9 of 17 or more are among the first n
+    known = [n[below >= 0.025][0], n[below >= 0.975][0]]
+    assert [*explanation._median_interval(rows)] == known
+    assert known != [n[below >= 0.05][0], n[below >= 0.95][0]]
+
+
+def test_a_surrogate_spends_its_whole_budget_though_a_search_would_have_stopped() -> None:
+    pairs = Result(pd.DataFrame([MODEL]), {"x0": np.ones(20)})
+    study = Settings().changed(dtype="float64", n_gen=9, sigma0=1e-9, reset="off")
+    study = study.changed(perturbation="off")
+    rows = explanation.surrogate(pairs, 1, 0, study.training, study.reading).rows
+    assert rows["iteration"].tolist() == [*range(10)]
+    assert rows["best"][0] == MODEL["value"]
+
+
+def test_of_searches_the_end_ships_and_of_other_tables_all_rows() -> None:
+    rows = pd.DataFrame({"iteration": [2, 0, 1, 2], "row": range(4)})
+    assert explanation._at_the_end(rows)["row"].tolist() == [0, 3]
+    assert len(explanation._at_the_end(rows[["row"]])) == 4
