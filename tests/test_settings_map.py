@@ -755,9 +755,11 @@ def test_an_answer_about_both_sizes_has_the_parts_of_both(
 
     monkeypatch.setattr(results, "tables", computed)
     given = {"x0": "batch", "x0_batches": 5}
-    for claim, labels in (
-        ("C9", ["C9, 7x7 pixels", "C9, 28x28 pixels"]),
-        ("C7", ["C7, 28x28 pixels"]),
+    alone = ["C7, 28x28 pixels"]
+    for claim, dataset, labels in (
+        ("C9", "digits", ["C9, 7x7 pixels", "C9, 28x28 pixels"]),
+        ("C7", "digits", alone),
+        ("C7", "mnist", alone),
     ):
         asked.clear()
         maps = settings_map.own_maps(claim, given, dataset=dataset, n_images=100, n_seeds=2)
