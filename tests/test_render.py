@@ -548,6 +548,8 @@ def test_a_warning_of_a_build_is_an_error_without_colors(
 
     def run(command: list[str], **options: Any) -> Any:
         asked.append((command, options["env"]))
+        assert options["stdout"] == render.subprocess.PIPE
+        assert options["stderr"] == render.subprocess.STDOUT, "where Sphinx warns"
         return SimpleNamespace(
             returncode=1, stdout="\x1b[31mWARNING: a title\x1b[39;49;00m is short"
         )

@@ -507,3 +507,12 @@ def test_a_kernel_that_dies_is_named_in_a_folder_of_any_name(
             sections._execute(section, {}, work, tmp_path)
     assert asked == [(str(place), str(place), work)]
     assert place.is_file()
+
+
+def test_a_name_like_no_other_is_answered_with_those_that_there_are(section: Section) -> None:
+    with pytest.raises(ValueError, match=r"no section 'zzzz'; there are 01_esd, 02_directions, "):
+        sections.load(["zzzz"])
+    with pytest.raises(
+        ValueError, match="no parameter 'zzzz'; there are dataset, flag, n, output, "
+    ):
+        sections.requested([section], ["zzzz=1"])
