@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from bs4 import BeautifulSoup, NavigableString, Tag
+from matplotlib.colors import to_hex
 from py_mini_racer import MiniRacer
 
 from figures import assert_sound, same_figure, text_of
@@ -169,6 +170,87 @@ def test_digits_of_the_static_figure_stand_at_their_names() -> None:
         parts = np.split(np.asarray(shown.get_array()), len(names))
         assert [part.max() / MADE["STEP"] for part in parts] == [expected[name] for name in names]
     plots.plt.close(figure)
+
+
+def test_digits_of_7x7_pixels_are_those_of_the_method_and_the_mini_batches_of_their_row() -> None:
+    """After an epoch, of 600 mini-batches, LEA-MVD has the stack of the paper's runs."""
+    own = computed()["small"]
+    few = pd.concat([read_recorded("few_updates", "pictures"), recorded_searches("pictures")])
+    few = few.query(MADE["WHICH"])
+    paper = read_recorded("mnist_7x7", "pictures").query("method == 'lea-mvd'")
+    digits = pd.concat([few, paper.assign(batches=600)]).query("kind == 'digit' and seed == 0")
+    rows = [("cd", 0, 0), ("cd", 0, 3)]
+    for name, method in MADE["METHODS"].items():
+        rows += [("start" if name == "start" else method, k, 3) for k in own[name]["batches"]]
+    shown = MADE["rows_of"](own["digits"], 7)
+    for row, (method, batches, layers) in zip(shown, rows, strict=True):
+        of_row = (digits["method"] == method) & (digits["batches"] == batches)
+        gray = digits.loc[of_row & (digits["layers"] == layers), "gray"].to_numpy()
+        for i, digit in enumerate(gray.reshape(10, 7, 7)):
+            part = row[:, 8 * i : 8 * i + 7].astype(int)
+            assert np.abs(part - digit).max() <= MADE["STEP"] / 2, (method, batches)
+
+
+def recorded_searches(table: str) -> pd.DataFrame:
+    return read_recorded("few_updates_searched", table)
+
+
+def test_the_level_of_cd_is_its_error_over_that_of_a_constant_image() -> None:
+    ends = last(read_recorded("few_updates").query(MADE["WHICH"] + " and features == 'own'"))
+    large = read_recorded("mnist_28x28").query("inputs == 'own' and seed in [0, 1, 2]")
+    for size, runs in (("small", ends), ("large", last(large))):
+        ratios = runs.query("method == 'cd' and layer == 3")["mean_field_ratio"]
+        assert computed()[size]["cd"] == pytest.approx(np.exp(np.log(ratios).mean()), rel=1e-3)
+
+
+def test_curves_of_the_static_figure_have_the_marks_and_colors_of_the_page() -> None:
+    figure = MADE["figure"](pd.Series(DATA))
+    plots.plt.close(figure)
+    css = (BOOK / "static" / "first_page.css").read_text(encoding="utf-8")
+    signs = {"o": "●", "D": "◆", "s": "■"}
+    colors = {}
+    for k, ax in enumerate(figure.axes[:4]):
+        over = ("CD", "constant")[k // 2]
+        own = DATA[[*MADE["SIZES"]][k % 2]]
+        names = [name for name in MADE["METHODS"] if name in own]
+        curves = [line for line in ax.lines if len(line.get_xdata()) > 2]
+        words = {text.get_text(): text for text in ax.texts}
+        for curve, name in zip(curves, names, strict=True):
+            sign = FORM.find("input", value=name).parent.b.text
+            assert signs[curve.get_marker()] == sign, "as the choices have"
+            colors.setdefault(name, curve.get_color())
+            assert curve.get_color() == colors[name] == words[MADE["LABELS"][name]].get_color()
+        low, high = ax.get_ylim()
+        values = [value for name in names for value in own[name][over]]
+        assert low < min([*values, own["cd"]]) <= max([*values, own["cd"], 1]) < high
+        assert ax.get_ylim() == figure.axes[2 * (k // 2)].get_ylim(), "sizes can be compared"
+        assert bool(ax.get_xlabel()) == (k > 1)
+    assert to_hex(colors["start"]) == "#000000"
+    (color,) = {colors["lea-mvd"], colors["printed"]}
+    assert f"--own: {to_hex(color)};" in css, "the page's, by daylight"
+    for row in (figure.axes[:2], figure.axes[2:4]):
+        left, right = (
+            any(one.label1.get_visible() for one in ax.yaxis.get_major_ticks()) for ax in row
+        )
+        assert (left, right) == (True, False), "numbers stand once"
+
+
+def test_digits_of_28x28_pixels_are_means_of_four_and_black_where_they_are_dark() -> None:
+    side = 28
+    n_rows = 2 + len(DATA["large"]["start"]["batches"])
+    grays = np.tile(np.arange(10).repeat(side**2), (n_rows, 1)) * MADE["STEP"]
+    grays[:, ::2] = 0
+    found = DATA["large"] | {"digits": MADE["picture"](grays)}
+    figure, ax = plots.plt.subplots()
+    MADE["_digits"](ax, found, side)
+    plots.plt.close(figure)
+    (shown,) = ax.images
+    assert (shown.norm.vmin, shown.norm.vmax) == (0, 255)
+    first = np.asarray(shown.get_array())[:14]
+    assert first[0, 1 : 10 * 29 // 2 : 29].tolist() == [
+        round(MADE["STEP"] * n / 2) for n in (0, 2, 4, 6, 8)
+    ]
+    assert {*MADE["rows_of"](found["digits"], side)[0, :, 28]} == {0}, "nothing between digits"
 
 
 # ---- what a reader sees, drawn by the script in a page without a browser

@@ -470,6 +470,35 @@ def test_the_static_figure_shows_the_states_of_its_search() -> None:
     ]
 
 
+def test_marks_and_contours_of_the_static_figure_are_those_of_the_page() -> None:
+    drawn = runpy.run_path(str(ROOT / "book" / "playground.py"))
+    figure = drawn["figure"]()
+    plt.close(figure)
+    *charts, plane = figure.axes
+    best, center, *_ = plane.lines
+    marks = {"best": best.get_marker(), "mean": center.get_marker()}
+    assert marks == {"best": "*", "mean": "+"}
+    for points in plane.collections:
+        if points.get_label() in ("elites", "the others"):
+            (path,) = points.get_paths()
+            is_round = path.codes is not None and 4 in path.codes  # curves
+            assert is_round == (points.get_label() == "the others")
+    (legend,) = figure.legends
+    words = [text.get_text() for text in legend.get_texts()]
+    assert words[:3] == ["the others", "elites", "the best"]
+    assert words[3].startswith("mean")
+    side = np.linspace(-4, 4, 60)
+    values = drawn["COST"](np.stack(np.meshgrid(side, side), axis=-1))
+    (contours,) = (one for one in plane.collections if hasattr(one, "levels"))
+    shares = [np.mean(values <= level) for level in contours.levels]
+    expected = (np.arange(14) / 13) ** 1.5
+    np.testing.assert_allclose(shares, expected, atol=5e-3, err_msg="as on the page")
+    assert charts[1].get_ylim() == (0, 3.2), "the step size is at most 3"
+    assert charts[2].get_xlabel() == "generation"
+    styles = [line.get_linestyle() for line in charts[1].lines]
+    assert styles == ["-", "--"], "as on the page"
+
+
 # ---- what a reader sees, drawn by the script in a page without a browser
 
 REACTIONS = """

@@ -462,3 +462,121 @@ def test_latest_runs_take_the_place_of_the_notebooks_that_ship(
     assert [path for path in found if path.parent != ROOT / "notebooks"] == [
         folder / "01_esd.ipynb"
     ]
+
+
+def test_all_that_is_wrong_in_a_notebook_is_told_by_the_numbers_of_its_cells(
+    tmp_path: Path,
+) -> None:
+    empty = cell(source=" ", execution_count=None)
+    text = nbformat.v4.new_markdown_cell("Words.")
+    failed = cell(outputs=[nbformat.v4.new_output("error", ename="ValueError", evalue="no")])
+    path = tmp_path / "one.ipynb"
+    cells = [text, cell(), empty, failed, cell(execution_count=None), cell(metadata={})]
+    path.write_text(nbformat.writes(nbformat.v4.new_notebook(cells=cells)))
+    with pytest.raises(ValueError, match="cannot be shown") as raised:
+        render.check(path)
+    problems = str(raised.value).partition("shown: ")[2].split("; ")
+    numbers = [re.findall(r"^cell (\d) (\w+ \w+)", problem)[0] for problem in problems]
+    assert numbers == [("4", "failed with"), ("5", "was not"), ("6", "shows an")]
+
+
+def test_a_run_is_staged_with_what_it_was_and_the_numbers_of_its_figures(tmp_path: Path) -> None:
+    stage, run = tmp_path / "stage", tmp_path / "run"
+    (stage / "notebooks").mkdir(parents=True)
+    (run / "figures").mkdir(parents=True)
+    for name in ("01_esd.ipynb", "run.json", "figures/a.csv"):
+        (run / name).write_text(name)
+    render._stage(run / "01_esd.ipynb", stage)
+    assert (stage / "notebooks" / "01_esd.ipynb").read_text() == "01_esd.ipynb"
+    assert (stage / "notebooks" / "01_esd.json").read_text() == "run.json"
+    assert (stage / "figures" / "01_esd" / "a.csv").read_text() == "figures/a.csv"
+    (run / "run.json").unlink()
+    shutil.rmtree(stage / "figures")
+    render._stage(run / "01_esd.ipynb", stage)
+    assert not (stage / "figures").exists(), "of the recorded run"
+
+
+def test_addresses_that_are_given_take_the_place_of_those_of_the_settings(tmp_path: Path) -> None:
+    settings = {"repository": {"url": "old", "branch": "main"}, "html": {"baseurl": "old"}}
+    config = tmp_path / "_config.yml"
+    config.write_text(json.dumps(settings))
+    render._address(config, FORK, "")
+    assert yaml.safe_load(config.read_text()) == {
+        "repository": {"url": FORK, "branch": "main"},
+        "html": {"baseurl": "old"},
+    }
+    render._address(config, "", ITS_BOOK)
+    assert yaml.safe_load(config.read_text())["html"] == {"baseurl": ITS_BOOK}
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_an_earlier_book_is_replaced_when_the_new_one_is_whole(
+    fails: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "book"
+    output.mkdir()
+    (output / ".buildinfo").touch()
+    (output / "old.html").touch()
+    checked = []
+
+    def built(stage: Path, notebooks: list[Path], work: Path) -> Path:
+        assert (stage / "book" / "index.md").is_file()
+        assert checked == notebooks
+        assert work.parent == tmp_path
+        if fails:
+            raise RuntimeError("not built")
+        (work / "html").mkdir()
+        (work / "html" / "index.html").touch()
+        return work / "html"
+
+    monkeypatch.setattr(render, "_build", built)
+    monkeypatch.setattr(render, "check", checked.append)
+    if fails:
+        with pytest.raises(RuntimeError, match="not built"):
+            render.render(output=output)
+        assert {path.name for path in output.iterdir()} == {".buildinfo", "old.html"}
+    else:
+        assert render.render(output=output) == output / "index.html"
+        assert [path.name for path in output.iterdir()] == ["index.html"]
+    assert [path.name for path in tmp_path.iterdir()] == ["book"], "nothing is left beside it"
+
+
+def test_a_warning_of_a_build_is_an_error_without_colors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def run(command: list[str], **options: Any) -> Any:
+        asked.append((command, options["env"]))
+        assert options["stdout"] == render.subprocess.PIPE
+        assert options["stderr"] == render.subprocess.STDOUT, "where Sphinx warns"
+        return SimpleNamespace(
+            returncode=1, stdout="\x1b[31mWARNING: a title\x1b[39;49;00m is short"
+        )
+
+    monkeypatch.setattr(render.subprocess, "run", run)
+    with pytest.raises(RuntimeError) as raised:
+        render._build(tmp_path, [], tmp_path)
+    assert str(raised.value) == "the book was not built:\nWARNING: a title is short"
+    ((command, environment),) = asked
+    assert {"-W", "-n", "--keep-going"} <= {*command}, "of warnings, and of references"
+    assert environment["TMPDIR"] == str(tmp_path)
+
+
+def test_dated_rules_are_copies_where_the_repository_has_no_address() -> None:
+    links = ["[why](rules/after_the_runs.md#what-to-use)"]
+    options = {"repository_url": "", "repository_branch": "main"}
+    app = SimpleNamespace(config=SimpleNamespace(html_theme_options=options))
+    EXTENSION["_lead_to_dated_rules"](app, "book/rules", links)
+    assert links == ["[why](path:rules/after_the_runs.md)"]
+
+
+def test_only_tables_of_pandas_are_aligned() -> None:
+    html = pd.DataFrame({"n": [1, 2]}).to_html(index=False)
+    document = publish_doctree("Text.")
+    for source in (html, "<table><td>1</td></table>"):
+        document += nodes.raw("", source, format="html")
+    EXTENSION["_align"](None, document, "page")
+    table, other = (raw.astext() for raw in document.findall(nodes.raw))
+    assert table == EXTENSION["aligned"](html) != html
+    assert other == "<table><td>1</td></table>"

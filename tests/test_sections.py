@@ -5,6 +5,7 @@ import json
 import os
 import platform
 import re
+import shlex
 import sys
 import types
 from importlib import import_module
@@ -357,3 +358,161 @@ def test_a_notebook_without_parameters_or_name_is_refused(tmp_path: Path) -> Non
 def test_a_line_that_declares_no_parameter_is_refused(line: str) -> None:
     with pytest.raises(ValueError, match=r"not `name: type|must have a type"):
         sections.read_parameters(line)
+
+
+# ---- what a run takes and is
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("flag", "False", False),
+        ("flag", "TRUE", True),
+        ("sizes", "", []),
+        ("sizes", "['3', \"4\"]", [3, 4]),
+        ("seeds", "4-4", [4]),
+        ("n", "-3", -3),
+    ],
+)
+def test_other_ways_to_write_a_value(section: Section, name: str, text: str, value: object) -> None:
+    assert section.parameters[name].parse(text) == value
+
+
+def test_what_a_parameter_takes_is_said_in_words(section: Section) -> None:
+    kinds = {name: one.kind() for name, one in section.parameters.items()}
+    several = "a whole number, or several with commas"
+    assert kinds == {
+        "profile": "a word",
+        "n": "a whole number",
+        "sizes": several,
+        "share": "a number",
+        "flag": "true or false",
+        "seeds": f"{several}, or ranges such as 0-9",
+        "dataset": "a word",
+        "output": "a word",
+    }
+
+
+@pytest.mark.parametrize(("name", "option"), [("output", "output"), ("n_jobs", "jobs")])
+def test_where_a_run_happens_is_no_setting(section: Section, name: str, option: str) -> None:
+    with pytest.raises(ValueError, match=f"{name} is set by --{option}$"):
+        sections.requested([section], [f"{name}=1"])
+    assert name not in section.complete({name: 1})
+
+
+def test_sections_are_loaded_by_name_or_file_in_the_order_of_the_book() -> None:
+    found = sections.load(["03_mnist_7x7", "esd", "mnist-7x7"])
+    assert [one.path.stem for one in found] == ["01_esd", "03_mnist_7x7"]
+
+
+def test_a_function_gets_what_it_takes_of_a_run_s_values() -> None:
+    values = {"a": 1, "b": 2, "folder": "there", "n_jobs": 3, "output": "."}
+
+    def some(first: int, a: int, n_jobs: int = 1) -> object:
+        return first, a, n_jobs
+
+    def any_of_them(folder: str, **others: object) -> object:
+        return folder, others
+
+    assert sections._called(some, values, 0) == (0, 1, 3)
+    assert sections._called(any_of_them, values) == ("there", {"a": 1, "b": 2})
+
+
+def test_a_command_makes_the_same_run_again() -> None:
+    (known,) = sections.load(["mnist-7x7"])
+    values = {
+        "profile": "quick",
+        "methods": ["lea-mvd:sigma0=0.2+reset=off", "cd"],
+        "seeds": [0, 3],
+        "exponent": 3.0,
+        "x0": "none",
+        "dataset": "digits",
+    }
+    made = sections.about(known, values)
+    program, verb, name, *settings = shlex.split(made["command"])
+    assert (program, verb, name) == ("leamvd", "reproduce", "mnist-7x7")
+    assert {*settings[::2]} == {"-p"}
+    ((_, sets),) = sections.requested([known], settings[1::2])
+    assert [sections.about(known, again) for again in sets] == [made]
+    assert made["run"].startswith("quick-")
+    assert "-seeds=0,3-" in made["run"]
+    assert len(made["run"]) <= 70 + len("-12345678")
+    assert "n_gen" not in made["command"], "what is as usual is not named"
+    assert sections.about(known, values | {"seeds": [0, 4]})["run"] != made["run"]
+
+
+def test_a_last_run_that_is_gone_is_none(tmp_path: Path) -> None:
+    (tmp_path / "01_small").mkdir()
+    assert sections.latest(tmp_path, "01_small") is None
+    (tmp_path / "01_small" / "latest").write_text("quick-1\n")
+    assert sections.latest(tmp_path, "01_small") is None
+    (tmp_path / "01_small" / "quick-1").mkdir()
+    assert sections.latest(tmp_path, "01_small") == tmp_path / "01_small" / "quick-1"
+
+
+def test_a_kernel_has_an_environment_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    monkeypatch.setenv("JUPYTER_PATH", "mine")
+    monkeypatch.delenv("TQDM_DISABLE", raising=False)
+    monkeypatch.delenv("LEAMVD_DATA_DIR", raising=False)
+    before = dict(os.environ)
+    there: dict[str, str] = {}
+
+    def stopped() -> None:
+        with sections._environment(tmp_path):
+            there.update(os.environ)
+            assert Path(there["IPYTHONDIR"]).is_dir()
+            os.environ["LEFT"] = "by the kernel"
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        stopped()
+    folders = {there[f"JUPYTER_{kind}_DIR"] for kind in ("CONFIG", "DATA", "RUNTIME")}
+    (folder,) = folders | {there["IPYTHONDIR"]}
+    assert there["JUPYTER_PATH"] == ""
+    assert (there["TQDM_DISABLE"], there["JUPYTER_PREFER_ENV_PATH"]) == ("1", "1")
+    assert "inline" in there["MPLBACKEND"]
+    assert there[results.STORE] == str(tmp_path)
+    assert "LEAMVD_DATA_DIR" not in there
+    assert dict(os.environ) == before
+    assert not Path(folder).exists()
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_kernel_that_dies_is_named_in_a_folder_of_any_name(
+    interrupted: bool, section: Section, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def execute(path: str, output: str, **more: object) -> None:
+        asked.append((path.format(), output.format(), more["cwd"]))
+        if interrupted:
+            try:
+                raise KeyboardInterrupt
+            except KeyboardInterrupt:
+                raise RuntimeError("while it cleaned up")  # noqa: B904
+        raise RuntimeError("no kernel")
+
+    monkeypatch.setattr(papermill, "execute_notebook", execute)
+    work = tmp_path / "in {braces}"
+    work.mkdir()
+    place = work / "01_small.ipynb"
+    if interrupted:
+        with pytest.raises(KeyboardInterrupt):
+            sections._execute(section, {}, work, tmp_path)
+    else:
+        with pytest.raises(RuntimeError, match="01_small, the kernel died\npartial notebook: "):
+            sections._execute(section, {}, work, tmp_path)
+    assert asked == [(str(place), str(place), work)]
+    assert place.is_file()
+
+
+def test_a_name_like_no_other_is_answered_with_those_that_there_are(section: Section) -> None:
+    with pytest.raises(ValueError, match=r"no section 'zzzz'; there are 01_esd, 02_directions, "):
+        sections.load(["zzzz"])
+    with pytest.raises(
+        ValueError, match="no parameter 'zzzz'; there are dataset, flag, n, output, "
+    ):
+        sections.requested([section], ["zzzz=1"])
