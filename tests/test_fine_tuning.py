@@ -4,6 +4,7 @@ stacks they are.
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,8 +13,8 @@ import pytest
 from leamvd_paper.studies import classification, fine_tuning, settings_map
 from leamvd_paper.studies.classification import fine_tune, random_stack
 from leamvd_paper.studies.fine_tuning import RESIZED, OfMap, Settings, resized, tried, tuned
-from leamvd_paper.studies.layers import Images, rbms
-from leamvd_paper.studies.results import Result
+from leamvd_paper.studies.layers import Images, rbms, stack
+from leamvd_paper.studies.results import Result, delayed
 from leamvd_paper.studies.settings_map import START, TRAINED, Map
 
 DIGITS = Images(n_images=300).known()
@@ -24,8 +25,8 @@ STACK = random_stack((49, 20), "1", "float32", seed=0)
 def test_resized_weights_are_normal_and_as_large_as_those_of_each_layer() -> None:
     given = random_stack((400, 300, 200), "glorot", "float64", seed=1)
     given.arrays["b1"][:] = 3  # biases are not taken over
-    stack = rbms(resized(given, "float64", seed=2))
-    for rbm, other in zip(stack, rbms(given), strict=True):
+    found = rbms(resized(given, "float64", seed=2))
+    for rbm, other in zip(found, rbms(given), strict=True):
         W = rbm.W.ravel()
         # five standard errors
         assert W.std() == pytest.approx(other.W.std(), rel=5 / np.sqrt(2 * len(W)))
@@ -184,3 +185,158 @@ def test_every_rate_is_chosen_by_images_that_no_network_was_trained_on(of_map: b
         both = np.concatenate(parts).view("V196")
         every = whole.load("float32").train.view("V196")
         assert np.array_equal(np.sort(both, axis=0), np.sort(every, axis=0))
+
+
+def test_a_row_of_a_network_has_the_size_of_each_layers_weights() -> None:
+    top = random_stack((49, 9, 5), "1", "float32", seed=4)
+    for layer, scale in enumerate((0.2, 3.0), start=1):
+        W = top.arrays[f"W{layer}"]
+        W[:] = scale * np.where(np.indices(W.shape).sum(axis=0) % 2, 1, -1) + 10
+    (row,) = tuned(top, DIGITS, "float32", 3, 1, *[rates_that_err(0.1, 0.2, 0.3)] * 3).rows.to_dict(
+        "records"
+    )
+    assert [*row] == ["rate", "test_error", "std1", "std2"]
+    W = top.arrays["W1"].astype(np.float64)
+    assert row["std1"] == pytest.approx(W.std(), rel=1e-6)
+    assert row["std2"] == pytest.approx(top.arrays["W2"].std(dtype=np.float64), rel=1e-6)
+    assert row["std2"] > 10 * row["std1"]
+
+
+def test_resized_weights_have_the_seed_and_the_dtype_that_are_asked_for() -> None:
+    first, again, other = (resized(STACK, "float32", seed) for seed in (3, 3, 4))
+    np.testing.assert_array_equal(first.arrays["W1"], again.arrays["W1"])
+    assert not np.isclose(first.arrays["W1"], other.arrays["W1"]).any()
+    for dtype in ("float32", "float64"):
+        for values in resized(STACK, dtype, 3).arrays.values():
+            assert values.dtype == dtype
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "least"),
+    [
+        ("epochs", 0, 1),
+        ("n_held_out", 0, 1),
+        ("seeds", (4, 7), (4, 7, 1)),
+        ("inputs", ("own", "shared"), ("own",)),
+        ("inputs", ("shared",), ("own",)),
+        ("scales", ("1", "0"), ("1", "1e-9")),
+        ("rates", (0.1, 0.0), (0.1,)),
+    ],
+)
+def test_settings_of_networks_have_limits(name: str, value: Any, least: Any) -> None:
+    with pytest.raises(ValueError, match=name):
+        Settings(**{name: value})
+    assert getattr(Settings(**{name: least}), name) == least
+
+
+def assert_planned(
+    planned: Any, tops: dict[Any, Any], choosing: dict[Any, Any], **settings: Any
+) -> None:
+    """Assert that a plan has exactly the networks that start from these calls, by their labels."""
+    errors, runs = (planned[name][1] for name in ("rates", "runs"))
+    rates = settings.pop("rates")
+    fewer, held_out = settings.pop("fewer"), settings.pop("held_out")
+    assert [*errors] == [*choosing]
+    for label, call in errors.items():
+        assert call.function is tried
+        assert call.arguments["top"].key == choosing[label].key, label
+        rest = {**settings, "images": fewer, "held_out": held_out, "rates": rates}
+        rest["seed"] = label[-1]
+        assert {**call.arguments, "top": None} == {**rest, "top": None}
+    assert [*runs] == [*tops]
+    for label, call in runs.items():
+        assert call.function is tuned
+        given = dict(call.arguments)
+        assert given.pop("top").key == tops[label].key, label
+        chosen = [given.pop(name) for name in ("first", "second", "third")]
+        own = [one for other, one in errors.items() if other[:-1] == label[:-1]]
+        assert [one.key for one in chosen] == [one.key for one in own]
+        assert given == {**settings, "seed": label[-1]}
+
+
+def test_a_plan_of_networks_has_every_side_from_its_stacks_with_its_rate() -> None:
+    study = Settings(
+        images=Images(n_images=600).known(),
+        layers=(6, 5),
+        methods=("cd", "lea-mvd:sigma0=0.03", "random"),
+        seeds=(5, 3, 8, 1),
+        scales=("0.3", "2"),
+        epochs=7,
+        rates=(0.4, 0.3),
+        n_held_out=200,
+    ).changed(dtype="float64")
+    fewer, held_out = study.without_held_out()
+    tops, choosing = {}, {}
+    for one, found, seeds in ((study, tops, study.seeds), (fewer, choosing, (5, 3, 8))):
+        for method in study.methods:
+            for seed in seeds:
+                found[method, TRAINED, seed] = stack(one, method, seed)[-1]
+            for seed in seeds if method != "cd" else ():
+                own = found[method, TRAINED, seed]
+                found[method, RESIZED, seed] = delayed(resized)(own, "float64", seed)
+        for scale in study.scales:
+            for seed in seeds:
+                top = delayed(random_stack)((49, 6, 5), scale, "float64", seed)
+                found[f"random-{scale}", RESIZED, seed] = top
+    planned = fine_tuning.plan(study)
+    assert {*planned["runs"][0]} == {*planned["rates"][0]} == {"method", "weights", "seed"}
+    assert_planned(
+        planned,
+        tops,
+        choosing,
+        images=study.images,
+        fewer=fewer.images,
+        held_out=held_out,
+        dtype="float64",
+        epochs=7,
+        rates=(0.4, 0.3),
+    )
+
+
+def test_networks_of_a_map_have_its_images_and_settings() -> None:
+    cells = (("guide", 3), ("0.1/0.1", 5))
+    tiny = Map(
+        images=Images(n_images=200),
+        layers=(6, 5),
+        inputs=("own",),
+        seeds=(4, 0, 2, 1),
+        cells=cells,
+        searched=cells,
+        updates=40,
+        first_updates=20,
+    )
+    given = OfMap(cells=tiny, scales=("2", "glorot"), epochs=7, rates=(0.4, 0.3), image_set=3)
+    tops = {}
+    for protocol, batches in cells:
+        cell = tiny.study(protocol, batches)
+        for seed in tiny.seeds:
+            tops[protocol, 0, "cd", TRAINED, seed] = stack(cell, "cd", seed)[-1]
+        for seed in tiny.seeds:
+            start = settings_map.starts(cell)["own", 2, seed]
+            tops[protocol, batches, START, TRAINED, seed] = start
+        for method in ("lea-mvd:printed", "lea-mvd"):
+            own = {}
+            for seed in tiny.seeds:
+                own[seed] = stack(cell, settings_map.METHODS[method], seed)[-1]
+                tops[protocol, batches, method, TRAINED, seed] = own[seed]
+            for seed in tiny.seeds:
+                top = delayed(resized)(own[seed], cell.training.dtype, seed)
+                tops[protocol, batches, method, RESIZED, seed] = top
+    for scale in ("2", "glorot"):
+        for seed in tiny.seeds:
+            top = delayed(random_stack)((49, 6, 5), scale, cell.training.dtype, seed)
+            tops["any", 0, f"random-{scale}", RESIZED, seed] = top
+    choosing = {label: top for label, top in tops.items() if label[-1] in (4, 0, 2)}
+    planned = fine_tuning.plan_of_map(given)
+    assert planned["runs"][0] == ["protocol", "batches", "method", "weights", "seed"]
+    assert_planned(
+        planned,
+        tops,
+        choosing,
+        images=cell.images,
+        fewer=cell.images,
+        held_out=dataclasses.replace(cell.images, image_set=3),
+        dtype=cell.training.dtype,
+        epochs=7,
+        rates=(0.4, 0.3),
+    )

@@ -4,7 +4,7 @@ known answers.
 
 import time
 from dataclasses import replace
-from itertools import count, islice
+from itertools import count, islice, product
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,13 @@ from sklearn.preprocessing import StandardScaler
 
 from idx_files import fake_files, write
 from leamvd.networks.dbn import Training, layer_input, pretrain, train
+from leamvd.networks.objective import reconstruction_errors
 from leamvd.optimizers.reading import Reading
 from leamvd_paper.data.images import load
 from leamvd_paper.studies import layers, results
 from leamvd_paper.studies.layers import GROUP, Images, Study, layer_inputs, stack
 from leamvd_paper.studies.results import Call, Result
+from leamvd_paper.studies.study_methods import Method
 
 SMALL = Study(
     images=Images(n_images=60),
@@ -466,3 +468,235 @@ def test_some_iterations_are_kept_and_the_last_of_them_ends_the_training(trainer
     steps = [*train(trainer, V, 6, **given)]
     for result, step in ((whole, steps[-1]), (some, steps[2]), (first, steps[0])):
         assert np.array_equal(result.arrays["W1"], step.rbm.W), "and the layer that is handed on"
+
+
+def test_every_iteration_has_its_errors_bits_and_costs() -> None:
+    """Of a second layer: by the library's own steps, errors and seeds."""
+    study = SMALL.changed(features="bits", methods=("cd", "lea-mvd"))
+    for method in study.methods:
+        below, upper = (computed(call) for call in stack(study, method, 4)[:2])
+        V, T = (
+            layer_inputs(layers.rbms(below), study.images, "bits", 4, "float64", test=test)
+            for test in (False, True)
+        )
+        seed = layers.layer_seed(4, 2)
+        given = {"training": study.training, "reading": study.reading, "seed": seed}
+        steps = [*train(method, V, 5, **given)]
+        assert upper.rows["iteration"].tolist() == [0, 1, 2, 3]
+        for row, step in zip(upper.rows.to_dict("records"), steps, strict=True):
+            own = reconstruction_errors(step.rbm, V, seed=seed)
+            other = reconstruction_errors(step.rbm, T, seed=seed, train_mean=V.mean(axis=0))
+            for name, value in own._asdict().items():
+                assert row[name] == pytest.approx(value, rel=1e-12), name
+            for name, value in other._asdict().items():
+                assert row[f"test_{name}"] == pytest.approx(value, rel=1e-12), name
+            for name in ("evaluations", "passes", "products"):
+                assert row[name] == getattr(step, name), name
+        assert upper.arrays.keys() == {"W1", "b1", "c1", "W2", "b2", "c2"}
+        np.testing.assert_array_equal(upper.arrays["W1"], below.arrays["W1"])
+
+
+def test_the_first_layer_is_the_same_whatever_a_layer_hands_on() -> None:
+    bits = layers.searches(SMALL.changed(features="bits"))
+    for label, call in layers.searches(SMALL).items():
+        assert (call.key == bits[label].key) == (label[1] == 1), label
+        other = bits[label].arguments["features"]
+        assert other == ("probabilities" if label[1] == 1 else "bits")
+
+
+def test_searches_are_in_the_order_of_their_table() -> None:
+    study = SMALL.changed(inputs=("shared", "own"), seeds=(4, 3))
+    expected = []
+    for inputs in ("shared", "own"):
+        for number in (1, 2, 3):
+            for method in SMALL.methods:
+                expected += [(inputs, number, method, seed) for seed in (4, 3)]
+    calls = layers.searches(study)
+    assert [*calls] == expected
+    for (_, number, method, seed), call in calls.items():
+        assert call.arguments["n_hidden"] == SMALL.layers[number - 1]
+        assert (call.arguments["trainer"], call.arguments["seed"]) == (method, seed)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("seeds", (1, 1)),
+        ("inputs", ("own", "own")),
+        ("methods", ("lea-mvd:n_gen=3+reset=off", "lea-mvd:reset=off+n_gen=3")),
+    ],
+)
+def test_what_tells_searches_apart_is_there_once_and_layers_may_be_alike(
+    name: str, values: tuple[Any, ...]
+) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be one or more different"):
+        SMALL.changed(**{name: values})
+    assert SMALL.changed(layers=(5, 5)).layers == (5, 5)
+
+
+def test_known_images_are_counted_and_there_are_no_more_than_all() -> None:
+    whole = Images().known()
+    assert whole.n_images == len(whole.load("float64").train)
+    assert whole.checksum == whole.load("float64").checksum
+    assert Images(n_images=whole.n_images).known() == whole
+    for wrong in (0, whole.n_images + 1):
+        with pytest.raises(ValueError, match="n_images"):
+            Images(n_images=wrong).known()
+
+
+@pytest.mark.parametrize(
+    "column", ["n_images", "features", "protocol", "batches", "momentum_epochs", "search", "seed"]
+)
+def test_each_column_that_tells_runs_of_studies_apart_has_last_rows(column: str) -> None:
+    """They are the largest ones wherever they stand, by any column that counts."""
+    table = pd.DataFrame(dict.fromkeys(GROUP, 0) | {column: [2, 1, 1, 2], "mark": [1, 5, 2, 3]})
+    assert layers.last(table.assign(seed=table.get("seed", 0)), "mark").index.tolist() == [1, 3]
+
+
+def test_columns_of_errors_are_per_10000_of_their_images_and_others_as_they_are() -> None:
+    table = pd.DataFrame({"n_images": [100, 400], "n_test_images": [20, 50]})
+    names = ["mean_field", "sampled", "test_mean_field", "test_sampled"]
+    others = ["mean_field_ratio", "test_sampled_ratio", "input_std", "seconds"]
+    for name in (*names, *others):
+        table[name] = [3.0, 8.0]
+    for name in names:
+        expected = [1500, 1600] if name.startswith("test_") else [300, 200]
+        assert layers.scaled(table, name).tolist() == expected, name
+    for name in others:
+        assert layers.scaled(table, name).tolist() == [3, 8], name
+
+
+def test_a_band_is_of_the_mean_over_runs_of_each_group_and_iteration() -> None:
+    runs = {
+        ("shared", 2, "cd"): [[9.0, 4.0], [6.0, 1.0], [3.0, 7.0]],
+        ("own", 1, "random"): [[2.0, 2.0], [4.0, 8.0]],
+    }
+    table = made(runs)
+    table["seconds"] = table["seconds"] ** 2
+    table["passes"] += 5 * table["seed"] ** 2
+    found = layers.bands(table, "test_sampled").set_index([*GROUP, "iteration"])
+    assert len(found) == 4
+    for (cell, errors), i in product(runs.items(), (0, 1)):
+        row = found.loc[(*cell, i)]
+        values = [6 * run[i] * 1e4 / 20 for run in errors]
+        half = stats.t.ppf(0.975, len(values) - 1) * stats.sem(values)
+        ends = [np.mean(values) - half, np.mean(values) + half]
+        assert row[["low", "high"]].tolist() == pytest.approx(ends)
+        assert row["mean"] == pytest.approx(np.mean(values))
+        seeds = np.arange(len(values))
+        assert row["passes"] == pytest.approx(np.mean(2 * i + 5 * seeds**2))
+        assert row["seconds"] == pytest.approx(np.mean((i + seeds) ** 2))
+
+
+def test_intervals_of_ratios_are_those_of_pairs_or_of_two_samples() -> None:
+    cell = ("own", 1, "cd")
+    first, second = [1.0, 2.0, 5.0], [4.0, 3.0, 16.0]
+    a = made({cell: [[9.0, v] for v in first]})
+    b = made({cell: [[7.0, v] for v in second], ("own", 2, "cd"): [[1.0], [2.0]]}, n_images=50)
+    found = layers.ratios(a, b)
+    assert found["measure"].tolist() == ["mean_field", "sampled"]
+    assert found[GROUP].drop_duplicates().to_numpy().tolist() == [[*cell]]
+    logs = np.log(2 * np.divide(second, first))
+    ends = stats.ttest_1samp(logs, 0).confidence_interval(0.95)
+    for row in found[["low", "ratio", "high"]].to_numpy():
+        assert np.log(row) == pytest.approx([ends.low, logs.mean(), ends.high])
+    # in any order, by the seed
+    shuffled = layers.ratios(a, b.iloc[::-1])
+    pd.testing.assert_frame_equal(shuffled, found)
+    for shared, seeds in ((1, [0, 7, 8]), (0, [7, 8, 9])):
+        moved = b.assign(seed=b["seed"].map(dict(enumerate(seeds))))
+        two = stats.ttest_ind(np.log(2 * np.array(second)), np.log(first), equal_var=False)
+        ends = two.confidence_interval(0.95)
+        for row in layers.ratios(a, moved).to_dict("records"):
+            assert row["paired"] == shared
+            expected = [ends.low, logs.mean(), ends.high]
+            logged = np.log([row["low"], row["ratio"], row["high"]])
+            assert logged == pytest.approx(expected)
+    # where one run is all that there is, it is compared with that of its seed
+    alone = layers.ratios(a, b.query("seed == 1"))
+    assert alone["paired"].tolist() == [1, 1]
+    assert alone["ratio"].tolist() == pytest.approx([3, 3])
+    assert alone[["low", "high"]].isna().all(axis=None)
+
+
+def test_a_summary_has_the_recorded_study_with_most_methods_and_inputs_and_its_ends() -> None:
+    runs = made({("own", 1, "cd"): [[6.0], [8.0], [9.0]], ("own", 2, "cd"): [[5.0], [4.0], [2.0]]})
+    asked = SMALL.changed(methods=("cd", "lea-mvd"))
+    known = []
+    for factor, methods, inputs in (
+        (2.0, ("cd",), ("own", "shared")),
+        (3.0, ("cd", "lea-mvd", "random"), ("own", "shared")),
+        (5.0, ("lea-mvd", "cd"), ("own",)),
+        (7.0, ("random",), ("own",)),
+    ):
+        rows = runs.assign(mean_field=runs["mean_field"] * factor, sampled=runs["sampled"])
+        study = SMALL.changed(methods=methods, inputs=inputs, seeds=(0, 1, 2))
+        known.append((study, rows[rows["layer"] == 1]))
+    found = layers.summary(runs, asked, known).set_index(["measure", "layer"])
+    ends = layers.ratios(known[1][1], runs).set_index(["measure", "layer"])
+    for name, of in {"ratio": "ratio", "ratio_low": "low", "ratio_high": "high"}.items():
+        assert found.loc[("mean_field", 1), name] == ends.loc[("mean_field", 1), of]
+        assert np.isnan(found.loc[("mean_field", 2), name]), "which is not recorded"
+    assert found.loc[("mean_field", 1), "ratio"] == pytest.approx(1 / 3)
+    others = layers.summary(runs, asked.changed(momentum=0.7), known)
+    alone = layers.summary(runs, asked, known[3:])
+    for table in (others, alone):
+        pd.testing.assert_frame_equal(table, layers.beside_constant(runs))
+
+
+def test_seconds_beyond_the_sizes_measured_are_those_of_the_nearest_one() -> None:
+    sizes = pd.DataFrame({"n_visible": [40, 10], "n_hidden": [50, 20], "n_images": [100, 10]})
+    measured = {"backend": "numpy", "precision": "float32", "threads": 1, "status": "ok"}
+    objectives = sizes.assign(**measured, population_size=[4, 2], seconds=[800.0, 20.0])
+    training = sizes.assign(trainer="leamvd", threads=1, seconds=[1000.0, 30.0])
+    table = pd.DataFrame({"n_visible": [5, 400], "n_hidden": [20, 50], "n_images": [1, 3]})
+    table["evaluations"] = [2, 1]
+    table["products"] = [4 + 5, 2]
+    found = layers.timed(table, objectives, training)
+    # an evaluation takes 1 s or 2 s an image, an epoch 3 s or 10 s
+    assert found["seconds"].tolist() == pytest.approx([2 * 1 + 3, 3 * 2])
+    assert list(found) == [*table, "seconds"]
+
+
+def test_a_probe_takes_as_many_steps_as_its_solver_and_no_more_than_it_may() -> None:
+    data = Images(n_images=150).load("float64")
+    known = LogisticRegression(C=0.01, max_iter=1000)
+    known.fit(StandardScaler().fit_transform(data.train), data.train_labels)
+    found = layers.probe(data.train, data.train_labels, data.test, data.test_labels)
+    assert found[2] == known.n_iter_[0]
+
+
+def test_probes_of_each_layer_are_of_its_features_and_seconds_of_all_so_far(
+    monkeypatch: Any,
+) -> None:
+    top = computed(stack(SMALL, "random", 3)[1])
+    data = SMALL.images.load("float64")
+    clock = count()
+    monkeypatch.setattr(layers.time, "perf_counter", lambda: float(next(clock)))
+    found = layers.probes(top, SMALL.images, "float64", first=1).rows
+    below = layers.rbms(top)
+    for number, row in zip((1, 2), found.to_dict("records"), strict=True):
+        V, T = (layer_input(below[:number], X) for X in (data.train, data.test))
+        known = layers.probe(V, data.train_labels, T, data.test_labels)
+        assert (row["train_error"], row["test_error"], row["steps"]) == known
+        assert row["train_error"] != row["test_error"]
+        assert row["features_std"] == pytest.approx(V.std(axis=0).mean())
+        assert row["layer"] == number
+    assert found["seconds"].tolist() == [1, 2]
+
+
+def test_settings_are_spelled_to_the_last_field_wherever_they_are() -> None:
+    study = SMALL.changed(methods=("cd", "lea-mvd:sigma0=0.03+n_gen=7"))
+    found = layers.spelled([study, {"own": (study.images,)}])
+    told, parts = found
+    assert told["images"] == vars(study.images.known())
+    assert told["images"]["checksum"]
+    assert parts == {"own": [told["images"]]}
+    assert told.keys() == vars(study).keys() - {"training", "reading"}
+    assert {*told["methods"]} == {*study.methods}
+    for text in study.methods:
+        own = Method.parse(text).spelled(study.training, study.reading)
+        assert told["methods"][text] == own
+    assert (told["layers"], told["seeds"]) == ([6, 5, 4], [3, 4])
+    marks = layers.spelled({study.images: (1, 2)})
+    assert marks == {str(study.images): {"problem": told["images"], "marks": [1, 2]}}

@@ -9,7 +9,7 @@ from scipy import integrate, stats
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.objective import ReconstructionObjective
 from leamvd.networks.rbm import RBMParameters
-from leamvd.optimizers import local_model, selection
+from leamvd.optimizers import local_model, random_streams, selection
 from leamvd_paper.data.images import load
 
 N = 400
@@ -150,3 +150,95 @@ def test_where_there_is_no_curvature_any_step_gains() -> None:
     model = local_model.LocalModel(0.1, 10, 0.0, 1.0, -1.0, 1.0, 0.5)
     assert model.step_size(24) == np.inf
     assert model.gain(7.1) == np.inf
+
+
+def test_half_of_all_generations_gain_at_the_step_size_of_theory() -> None:
+    model = local_model.LocalModel(0.1, 10, 0.0, 3.0, 50.0, 0.0, 0.5)
+    assert model.step_size(1) == pytest.approx(0)
+    assert model.step_size(3) == pytest.approx(2 * 3 / (2 * np.sqrt(np.pi)) * 3.0 / 50.0)
+    rng = np.random.default_rng(4)
+    step = model.step_size(24)
+    # to second order, where z'Hz is its mean
+    best = (step * 3.0 * rng.standard_normal((20_000, 24)) + step**2 * 50.0 / 2).min(axis=1)
+    assert np.mean(best) == pytest.approx(0, abs=5 * best.std() / np.sqrt(20_000))
+    flat = model._replace(curvature=0.0)
+    assert flat.step_size(24) == flat.gain(1.0) == np.inf
+
+
+@pytest.mark.parametrize("n_pairs", [2, 12, 13])
+def test_every_pair_counts_once_whatever_the_batches(n_pairs: int) -> None:
+    asked: list[np.ndarray] = []
+
+    def objective(X: np.ndarray) -> np.ndarray:
+        asked.append(X)
+        return quadratic(X)
+
+    model = local_model.measure(objective, np.ones(N), sigma=0.5, n_pairs=n_pairs)
+    here, *batches = asked
+    np.testing.assert_array_equal(here, np.ones((1, N)))
+    halves = [np.split(X, 2) for X in batches]
+    above = quadratic(np.concatenate([first for first, _ in halves]))
+    below = quadratic(np.concatenate([second for _, second in halves]))
+    assert len(np.unique(above)) == len(above) == n_pairs
+    assert model.slope == pytest.approx(np.sqrt(np.mean(((above - below) / 2 / 0.5) ** 2)))
+    second = (above + below - 2 * quadratic(here)) / 0.5**2
+    assert model.curvature == pytest.approx(second.mean())
+    assert model.scatter == pytest.approx(second.std(ddof=1))
+    assert model.lower == np.mean(np.concatenate([above, below]) < quadratic(here))
+    assert (model.sigma, model.n_pairs) == (0.5, n_pairs)
+
+
+def test_thirty_pairs_of_seed_zero_are_the_usual_ones() -> None:
+    given = {"sigma": 0.1, "n_pairs": 30, "seed": 0}
+    whole = local_model.measure(quadratic, np.zeros(N), **given)
+    assert local_model.measure(quadratic, np.zeros(N), sigma=0.1) == whole
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_value_that_is_not_finite_is_seen_in_slope_and_curvature(bad: float) -> None:
+    def objective(X: np.ndarray) -> np.ndarray:
+        return np.where(X[:, 0] > 0.005, bad, quadratic(X))
+
+    model = local_model.measure(objective, np.zeros(N), sigma=0.01, n_pairs=20)
+    found = [model.slope, model.curvature, model.scatter]
+    assert not np.isfinite(found).any()
+    assert 0 < model.lower < 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("sigma", 0.0), ("sigma", -1.0), ("n_pairs", 1), ("seed", -1)]
+)
+def test_what_cannot_be_measured_is_refused(name: str, value: float) -> None:
+    given = {"sigma": 0.1, name: value}
+    with pytest.raises(ValueError, match=name):
+        local_model.measure(quadratic, np.zeros(N), **given)
+
+
+def test_an_empty_population_is_refused_and_weights_have_no_scale() -> None:
+    model = local_model.LocalModel(0.1, 10, 0.0, 3.0, 50.0, 0.0, 0.5)
+    for ask in (model.step_size, local_model.order_statistics):
+        with pytest.raises(ValueError, match="population_size"):
+            ask(0)
+    weights = np.array([0.7, 0.2, 0.0, 0.1])
+    assert local_model.quality(1000 * weights) == pytest.approx(local_model.quality(weights))
+    # of four draws: 1.0294 and 0.2970, on both sides of 0
+    known = (0.7 * 1.02938 + 0.2 * 0.29701 - 0.1 * 1.02938) ** 2 / 0.54
+    assert local_model.quality(weights) == pytest.approx(known, rel=1e-4)
+
+
+def test_no_other_purpose_has_the_directions_of_pairs() -> None:
+    asked: list[np.ndarray] = []
+
+    def objective(X: np.ndarray) -> np.ndarray:
+        asked.append(X)
+        return quadratic(X)
+
+    local_model.measure(objective, np.zeros(N), sigma=1.0, n_pairs=12, seed=7)
+    others = [7]
+    for name, purpose in vars(random_streams).items():
+        if name.isupper() and isinstance(purpose, int) and name != "PAIRS":
+            others.append(random_streams.child(7, purpose))
+    assert len(others) > 2
+    for other in others:
+        first = np.random.default_rng(other).standard_normal((12, N))
+        assert not np.isclose(asked[1][:12], first).any()

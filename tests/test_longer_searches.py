@@ -3,8 +3,10 @@ last ones.
 """
 
 import math
+from itertools import product
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,7 +21,7 @@ from leamvd_paper.studies.benchmarks import Comparison, FirstRBM, Function
 from leamvd_paper.studies.layers import Images
 from leamvd_paper.studies.longer_searches import SEPARABLE
 from leamvd_paper.studies.statistics import interval
-from leamvd_paper.studies.study_methods import Method
+from leamvd_paper.studies.study_methods import FORMER, Method
 
 SPHERE = Function("sphere", 10)
 
@@ -223,3 +225,118 @@ def test_a_function_of_one_variable_and_an_unknown_profile_are_refused() -> None
         Function("sphere", 1)
     with pytest.raises(ValueError, match="profile"):
         longer_searches.tables("small")
+
+
+def test_the_early_searches_are_all_that_compare_methods_for_the_first_evaluations() -> None:
+    """Of two tables the readings and separable CMA-ES, each once; all of a third."""
+    methods = [SEPARABLE, *longer_searches.READINGS]
+    run = ["problem", "method", "seed", "mark"]
+    expected = []
+    for name in ("preset_judged", "preset_again", "what_to_use"):
+        table = results.read_recorded(name)
+        table = table[table["mark"].isin((0.5, 1, 2, 5, 10))]
+        if name == "preset_judged":
+            table = table[table["method"].isin(methods)]
+        if name == "preset_again":
+            table = table[~table["method"].isin({*expected[0]["method"]})]
+        expected.append(table)
+    known = pd.concat(expected)
+    known["problem"] = [name.replace("bbob-f", "F") for name in known["problem"]]
+    found = longer_searches.early()
+    known, found = (one.set_index(run)["best"].sort_index() for one in (known, found))
+    pd.testing.assert_series_equal(found, known)
+
+
+def test_every_problem_has_a_kind() -> None:
+    names = {problem.partition(",")[0] for problem in longer_searches.early()["problem"]}
+    assert names == {*longer_searches.KINDS}
+    smooth = {name for name, kind in longer_searches.KINDS.items() if kind == "smooth"}
+    assert smooth == {"sphere", "ellipsoid", "rosenbrock", "F8", "F10", "F12"}
+
+
+def test_intervals_of_a_kind_are_over_problems_and_of_a_reading_over_problems() -> None:
+    """Each problem has two seeds, whose geometric means are 2, 8 and 4 for the printed reading."""
+    middle = {"sphere, n = 9": 2.0, "F8, n = 160": 8.0, "ellipsoid, n = 9": 4.0, "RBM 1": 3.0}
+    factor = {"lea-mvd": 1.0, FORMER: 0.5, "cr-fm-nes": 7.0, "snes:population_size=16": 1.0}
+    rows = []
+    for name, method, mark, seed in product(middle, factor, (0.5, 2, 5), (3, 1)):
+        spread = {3: 1.5, 1: 1 / 1.5}[seed]
+        late = 10 if mark == 5 else 1
+        best = middle[name] * factor[method] * spread * late * (1 + seed)
+        rows.append((name, method, mark, seed, best))
+    for name, mark, seed in product(middle, (0.5, 2, 5), (1, 3)):
+        rows.append((name, SEPARABLE, mark, seed, 1.0 + seed))
+    columns = ["problem", "method", "mark", "seed", "best"]
+    table = pd.DataFrame(rows, columns=columns).sample(frac=1, random_state=0)
+    ratios = longer_searches.over_separable(table)
+    assert SEPARABLE not in {*ratios["method"]}
+
+    kinds = longer_searches.by_kind(ratios)
+    assert kinds[["kind", "method", "mark"]].to_numpy().tolist() == sorted(
+        [kind, method, mark]
+        for kind, method, mark in product(("smooth", "RBM 1"), factor, (0.5, 2, 5))
+    )
+    for row in kinds.itertuples():
+        late = 10 if row.mark == 5 else 1
+        values = [2.0, 8.0, 4.0] if row.kind == "smooth" else [3 * 1.5, 3 / 1.5]
+        logs = pd.Series(np.log(values)) + np.log(late * factor[row.method])
+        ends = np.exp(interval(logs))
+        assert (row.runs, row.mean, row.low, row.high) == pytest.approx((len(values), *ends))
+
+    further = {"lea-mvd": 6.0, FORMER: 1.5}
+    moved = []
+    for name, method, mark, seed in product(middle, further, (0.5, 2), (1, 3)):
+        cost = further[method] * (2.0 if name == "RBM 1" else 1.0)
+        moved.append((name, method, mark, seed, 1.0))
+        moved.append((f"{name}, moved by 64", method, mark, seed, cost))
+    found = longer_searches.choice(ratios, pd.DataFrame(moved, columns=columns))
+    assert list(found) == ["method", "mean", "low", "high", "cost mean", "cost low", "cost high"]
+    assert found["method"].tolist() == [FORMER, "lea-mvd"], "the lowest ratio first"
+    for row in found.to_numpy().tolist():
+        method = row[0]
+        logs = pd.Series(np.log([2.0, 8.0, 4.0, 3.0])) + np.log(factor[method])
+        costs = pd.Series(np.log([1.0, 1.0, 1.0, 2.0])) + np.log(further[method])
+        assert row[1:] == pytest.approx([*np.exp(interval(logs)), *np.exp(interval(costs))])
+
+
+def test_each_comparison_is_of_its_problems_methods_and_marks() -> None:
+    """What to use is asked of every method that is drawn, on every problem that has a kind."""
+    _, calls = longer_searches.used()["runs"]
+    apart = []
+    for comparison in longer_searches.USED:
+        apart += comparison.plan()["runs"][1].items()
+    assert len(apart) == len(calls), "none is planned twice"
+    for label, call in apart:
+        assert calls[label].key == call.key
+        marks = (0.5, 1, 2) if label[0] == "RBM 1" else (0.5, 1, 2, 5, 10)
+        assert call.arguments["marks"] == marks
+        assert call.arguments["seed"] == label[-1]
+        assert str(call.arguments["problem"]) == label[0]
+
+
+def test_the_quick_comparison_has_the_methods_of_the_papers() -> None:
+    quick, paper = (longer_searches.PROFILES[name] for name in ("quick", "paper"))
+    assert quick.methods == paper.methods
+    assert len(quick.seeds) > 1, "there are intervals"
+    for marks in (*quick.problems.values(), *paper.problems.values()):
+        assert list(marks) == sorted(set(marks))
+
+
+def test_bands_reach_to_the_ends_of_intervals_of_the_searches_that_have_a_value() -> None:
+    rows = []
+    for mark, values in ((0.5, (np.nan, np.nan, np.nan)), (1, (9.0, 4.0, np.nan)), (5, (1, 4, 2))):
+        rows += [("p", "lea-mvd", seed, mark, float(v)) for seed, v in enumerate(values)]
+    table = pd.DataFrame(rows, columns=["problem", "method", "seed", "mark", "best"])
+    figure = longer_searches.plot_longer(table[::-1])
+    ax = figure.axes[0]
+    (line,) = ax.lines
+    points = np.array(sorted(line.get_xydata().tolist()))
+    np.testing.assert_allclose(points, [[1, 6], [5, 2]])
+    (band,) = ax.collections
+    corners = pd.DataFrame(band.get_paths()[0].vertices).groupby(0)[1].agg(["min", "max"])
+    for mark, values in ((1, (9.0, 4.0)), (5, (1.0, 4.0, 2.0))):
+        _, low, high = np.exp(interval(pd.Series(np.log(values))))
+        assert corners.loc[mark].tolist() == pytest.approx([low, high])
+    assert figure.get_supylabel() == "best value"
+    assert [text.get_text() for text in figure.legends[0].texts] == ["LEA-MVD"]
+    plt.close(figure)
