@@ -10,6 +10,7 @@ from matplotlib.lines import Line2D
 from scipy.special import logsumexp
 from sklearn.datasets import load_digits
 from sklearn.neural_network import MLPClassifier
+from sklearn.utils import shuffle
 
 from figures import assert_methods_have_their_colors, assert_sound, faces_drawn
 from leamvd.networks.dbn import layer_seed
@@ -81,6 +82,35 @@ def test_an_epoch_is_a_step_down_the_gradient_of_the_cross_entropy() -> None:
             weights + biases, classifier.coefs_ + classifier.intercepts_, strict=True
         ):
             np.testing.assert_allclose(theirs, ours, rtol=1e-9, atol=1e-12)
+
+
+def test_mini_batches_go_on_with_momentum_in_the_order_of_the_epoch() -> None:
+    """Of a softmax layer alone, beside plain NumPy: 25, 25 and 10 images, and the last ten count
+    as ten.
+    """
+    (layer,) = stack(64, 6)
+    hidden, top = (layer.W, layer.c), (np.zeros((6, 10)), np.zeros(10))
+    given = {"epochs": 3, "tuning_rate": 0.6, "seed": 5, "batch_size": 25, "momentum": 0.7}
+    for epoch, (classifier, loss) in enumerate(fine_tune([layer], V, LABELS, **given), start=1):
+        rate, total = 0.6 * (1 - (epoch - 1) / 3), 0.0
+        speed = [np.zeros_like(p) for p in (*hidden, *top)]
+        order = shuffle(np.arange(60), random_state=classifier.random_state)
+        for rows in np.split(order, [25, 50]):
+            H = 1 / (1 + np.exp(-(V[rows] @ hidden[0] + hidden[1])))
+            P = np.exp(H @ top[0] + top[1])
+            P /= P.sum(axis=1, keepdims=True)
+            total -= np.log(P[np.arange(len(rows)), LABELS[rows]]).sum()
+            D = (P - np.eye(10)[LABELS[rows]]) / len(rows)
+            E = (D @ top[0].T) * H * (1 - H)
+            slopes = (V[rows].T @ E, E.sum(axis=0), H.T @ D, D.sum(axis=0))
+            speed = [0.7 * s - rate * g for s, g in zip(speed, slopes, strict=True)]
+            moved = [p + s for p, s in zip((*hidden, *top), speed, strict=True)]
+            hidden, top = tuple(moved[:2]), tuple(moved[2:])
+        assert loss == pytest.approx(total / 60)
+        theirs = (*classifier.coefs_, *classifier.intercepts_)
+        ours = (hidden[0], top[0], hidden[1], top[1])
+        for a, b in zip(theirs, ours, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
 
 
 def test_each_epoch_and_each_seed_has_an_order_of_images_of_its_own() -> None:

@@ -282,6 +282,64 @@ def test_shared_input_trains_each_layer_on_another_stacks_features():
     assert all(map(equal, cd, pretrain(V, (5, 4), below=cd[:1], **settings)))
 
 
+@pytest.mark.parametrize(
+    ("method", "expected"),
+    [
+        ("cd", [5, 15, 25, 35]),
+        ("lea-mvd", [5 + 10, 16, 17, 18]),
+        ("cma-es", [15, 16, 17, 18]),
+        ("random", [15, 16, 17, 18]),
+    ],
+)
+def test_seconds_are_those_of_the_training_alone_its_start_included(method, expected, monkeypatch):
+    """Of a clock: what a trainer begins with takes 5 s, an epoch 10, the error of a generation 1;
+    what is done with a layer that is yielded takes an hour.
+    """
+    now = [1000.0]
+
+    def taking(seconds, kind, name):
+        real = getattr(kind, name)
+
+        def call(*args, **given):
+            now[0] += seconds
+            return real(*args, **given)
+
+        monkeypatch.setattr(kind, name, call)
+
+    monkeypatch.setattr(dbn.time, "perf_counter", lambda: now[0])
+    taking(5, ContrastiveDivergence, "__init__")
+    taking(10, ContrastiveDivergence, "epoch")
+    taking(1, ReconstructionObjective, "__call__")
+    seconds = []
+    for step in train(method, images(), 5, training=TINY, reading=SHORT, seed=4):
+        seconds.append(step.seconds)
+        now[0] += 3600
+    assert seconds == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "least", "wrong"),
+    [
+        ("n_elite", 1, 0),
+        ("sigma0", 1e-9, 0),
+        ("x0_epochs", 0, -1),
+        ("x0_batches", 1, 0),
+        ("x0_limit", 1e-9, 0),
+        ("x0", "none", "zero"),
+        ("dtype", "float64", "float16"),
+        ("backend", "numpy", "jax"),
+        ("device", "cpu", "cuda"),
+        ("precision", "float32", "bfloat16"),
+    ],
+)
+def test_settings_of_the_optimizers_are_taken_to_their_ends_and_refused_beyond(name, least, wrong):
+    start = {"x0_batches": "batch", "x0_limit": "none"}.get(name)
+    given = {} if start is None else {"x0": start}
+    assert getattr(Training(**given, **{name: least}), name) == least
+    with pytest.raises(ValueError, match=f"^{name} must be"):
+        Training(**given, **{name: wrong})
+
+
 def test_reconstruction_goes_up_and_down_again():
     V = images(6)
     stack = pretrain(V, (5, 4), training=TINY, reading=SHORT)

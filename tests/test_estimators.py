@@ -29,6 +29,7 @@ from leamvd.networks import DBN, RBM, DBNClassifier, dbn, estimators
 from leamvd.networks.contrastive_divergence import CDSettings, ContrastiveDivergence
 from leamvd.networks.objective import reconstruction_errors
 from leamvd.networks.rbm import RBMParameters
+from leamvd.optimizers import random_streams
 from leamvd.optimizers.reading import Reading
 
 PAGE = (Path(__file__).parents[1] / "book" / "train_rbm.md").read_text(encoding="utf-8")
@@ -104,6 +105,9 @@ def test_every_trainer_gives_the_bits_of_the_experiments(method: str, dtype: str
         ("cd", {"weight_decay": 0.1}),
         ("cd", {"initial_weights": "uniform"}),
         ("cd", {"weight_scale": 0.01}),
+        ("cd", {"visible_biases": "data"}),
+        ("lea-mvd", {"visible_biases": "data"}),
+        ("lea-mvd", {"x0": "batch", "x0_batches": 2, "batch_size": 7}),
         ("lea-mvd", {"sigma0": 0.01}),
         ("lea-mvd", {"n_elite": 6}),
         ("lea-mvd", {"x0": "batch", "batch_size": 7}),
@@ -228,6 +232,10 @@ def test_gibbs_steps_go_on_and_begin_anew_after_a_fit() -> None:
     first, second = model.gibbs(V), model.gibbs(V)
     assert not np.array_equal(first, second)
     assert np.array_equal(first, other.gibbs(V))
+    stream = np.random.SeedSequence(SEED, spawn_key=(random_streams.GIBBS,))
+    rng = np.random.default_rng(stream)
+    H = model.parameters_.sample_hidden(V, rng)
+    assert np.array_equal(first, model.parameters_.sample_visible(H, rng))
     assert np.array_equal(second, pickle.loads(pickle.dumps(other)).gibbs(V))
     assert np.array_equal(first, model.fit(V).gibbs(V))
     assert not np.array_equal(first, another.set_params(random_state=1).gibbs(V))
@@ -301,6 +309,35 @@ def test_numbers_outside_the_unit_interval_are_warned_of_once(model: Any) -> Non
         with pytest.warns(UserWarning, match="MinMaxScaler"):
             begun = clone(model).partial_fit(X)
         begun.partial_fit(X)  # an epoch more does not warn again
+
+
+@pytest.mark.parametrize("model", [RBM(2, n_iter=1), DBN((2,), n_iter=1)])
+def test_a_hundredth_outside_the_unit_interval_is_warned_of_too(model: Any) -> None:
+    for low, high in ((-0.01, 1.0), (0.0, 1.01)):
+        X = np.clip(V, 0.1, 0.9)
+        X[3, 4] = low
+        X[4, 3] = high
+        with pytest.warns(UserWarning, match=f"from {low:g} to {high:g}, where"):
+            model.fit(X)
+
+
+@pytest.mark.parametrize("method", ["cd", "random"])
+def test_the_generations_of_a_reading_are_not_used(method: str) -> None:
+    for model in (RBM(2), DBN((2, 2))):
+        model.set_params(method=method, n_iter=3, random_state=SEED)
+        plain = model.fit(V).transform(V)
+        model.set_params(reading=Reading(n_gen=7))
+        assert np.array_equal(model.fit(V).transform(V), plain)
+        assert model.n_iter_ == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("backend", "jax"), ("device", "cuda"), ("precision", "bfloat16")]
+)
+def test_where_an_error_is_computed_is_heard(name: str, value: str) -> None:
+    for model in (RBM(2, method="random"), DBN((2,), method="random")):
+        with pytest.raises(ValueError, match=f"^{name} must be"):
+            model.set_params(**{name: value}).fit(V)
 
 
 def test_features_have_names() -> None:

@@ -18,6 +18,7 @@ import pytest
 
 from leamvd import Reading, minimize
 from leamvd._support import children, threads
+from leamvd.optimizers import evaluation
 from leamvd.optimizers.evaluation import Evaluation
 from leamvd.optimizers.methods import METHODS
 from problems import rastrigin, sphere
@@ -48,6 +49,25 @@ def test_each_worker_gets_as_many_rows_as_others_and_none_an_empty_part(
     X = np.arange(3.0 * count).reshape(count, 3)
     values = Evaluation(fun, (), vectorized=True, workers=map)(X)
     assert (parts, values.tolist()) == (sizes, X.sum(axis=1).tolist())
+
+
+@pytest.mark.parametrize(("workers", "expected"), [(1, None), (2, 2), (7, 7), (-1, 5)])
+def test_as_many_processes_are_asked_for_as_are_given_or_there_are(
+    workers: int, expected: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threads, "thread_count", lambda _: 5)
+    seen: list[int] = []
+
+    def in_processes(n_jobs: int, function: Any, items: Any) -> list[Any]:
+        seen.append(n_jobs)
+        return [function(item) for item in items]
+
+    monkeypatch.setattr(evaluation, "_in_processes", in_processes)
+    X = np.arange(24.0).reshape(8, 3)
+    for vectorized in (True, False):
+        values = Evaluation(lambda x: x.sum(axis=-1), (), vectorized=vectorized, workers=workers)(X)
+        np.testing.assert_array_equal(values, X.sum(axis=1))
+    assert seen == ([] if expected is None else [expected] * 2)
 
 
 @pytest.mark.parametrize("method", METHODS)

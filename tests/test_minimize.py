@@ -172,6 +172,39 @@ def test_a_search_that_begins_below_sigma_min_is_no_success(given: dict[str, Any
     assert minimize(sphere, vectorized=True, seed=1, sigma_min=1e-12, **given).nit > 1
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_a_target_that_is_met_exactly_ends_the_search_in_its_generation(method: str) -> None:
+    whole = run(method=method, n_gen=12).history.best
+    met = run(method=method, n_gen=12, target=whole[6])
+    first = 1 + np.flatnonzero(whole <= whole[6])[0]
+    assert (met.reason, met.fun, met.nit) == ("target", whole[6], first)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_seconds_are_a_budget_of_their_own_and_all_of_a_call_counts(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a clock that begins at 1,000 s, a generation takes 1 s, and drawing it half of one."""
+    now = [1e3]
+    sample = type(optimizer(method, X0))._sample
+
+    def fun(X: Any) -> Any:
+        now[0] += 1
+        return rastrigin(X)
+
+    def drawn(self: Any) -> Any:
+        now[0] += 0.5
+        return sample(self)
+
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(type(optimizer(method, X0)), "_sample", drawn)
+    found = run(fun, vectorized=True, method=method, n_gen=None, max_seconds=52.5)
+    assert (found.reason, found.nit) == ("max_seconds", 35)
+    limited = run(fun, vectorized=True, method=method, n_gen=9, max_seconds=52.5)
+    assert (limited.reason, limited.nit) == ("n_gen", 9)
+    assert run(fun, vectorized=True, method=method, n_gen=None, target=-1).nit == 30
+
+
 # ---- as SciPy's
 
 
@@ -255,6 +288,10 @@ def test_an_automatic_step_size_begins_one_optimizer_and_keeps_to_the_budget_and
     assert (result.nfev, result.reason, len(begun)) == (125, "max_nfev", 1)  # 61, 24 and twice 20
     assert np.max(told[:61]) == 1.005
     assert np.min(told[:61]) == pytest.approx(0.995)
+    told.clear()
+    run(lambda X: told.extend(X.copy()) or sphere(X), **given | {"bounds": (0.995, 3)})
+    assert np.min(told[:61]) == 0.995
+    assert np.max(told[:61]) == pytest.approx(1.005)
     with pytest.raises(ValueError, match="max_nfev must be at least 85, got 80"):
         run(never, max_nfev=80, **given)
     with pytest.raises(ValueError, match="x0 must be given for sigma0='auto'"):
@@ -333,6 +370,37 @@ def test_a_checkpoint_of_another_function_is_refused(tmp_path: Path) -> None:
             match=r"is of a search with fun=problems.rastrigin, got [\w.<>]+: name another",
         ):
             run(other, **given)
+
+
+@pytest.mark.parametrize(
+    ("every", "n_gen", "written"),
+    [(None, 3, [1, 2, 3]), (1, 2, [1, 2]), (3, 7, [3, 6, 7]), (3, 6, [3, 6]), (9, 4, [4])],
+)
+def test_each_of_so_many_generations_is_stored_and_the_last_one_of_a_search_that_ends_by_itself(
+    every: int | None, n_gen: int, written: list[int], tmp_path: Path, monkeypatch: Any
+) -> None:
+    stored: list[int] = []
+    write = checkpoints.Checkpoint.write
+    monkeypatch.setattr(
+        checkpoints.Checkpoint,
+        "write",
+        lambda self, opt: stored.append(opt.generation) or write(self, opt),
+    )
+    given: dict[str, Any] = {"checkpoint": tmp_path / "run.npz", "checkpoint_every": every}
+    run(**given, n_gen=n_gen)
+    assert stored == written
+    stored.clear()
+    calls: list[Any] = []
+
+    def interrupted(X: Any) -> Any:
+        calls.append(X)
+        if len(calls) > n_gen:
+            raise KeyboardInterrupt
+        return sphere(X)
+
+    other = given | {"checkpoint": tmp_path / "other.npz", "vectorized": True}
+    assert run(interrupted, **other, n_gen=99).reason == "interrupted"
+    assert stored == [t for t in range(1, n_gen + 1) if t % (every or 1) == 0]
 
 
 def test_args_are_compared_by_value_where_they_are_plain_and_else_by_their_type(

@@ -7,6 +7,7 @@ import functools
 import inspect
 import itertools
 import pickle
+import re
 import signal
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 from scipy.optimize import Bounds, OptimizeWarning
 
 from leamvd import Reading, minimize
-from leamvd.optimizers.base import Optimizer
+from leamvd.optimizers.base import REASONS, Optimizer
 from leamvd.optimizers.cma_es import CMAES
 from leamvd.optimizers.methods import CLASSES, METHODS, optimizer
 from leamvd.optimizers.random_search import RandomSearch
@@ -238,6 +239,36 @@ def test_the_result_is_the_best_point_that_was_told(options: dict[str, Any]) -> 
     assert type(opt).__name__ in repr(opt)
 
 
+@every_kind
+def test_values_that_are_not_finite_are_counted_over_all_generations(
+    options: dict[str, Any],
+) -> None:
+    opt = made(options)
+    counts = []
+    for n_nan, n_inf in ((2, 1), (0, 3), (1, 0)):
+        F = np.arange(opt.n_candidates, dtype=float)
+        F[:n_nan] = np.nan
+        F[n_nan : n_nan + n_inf] = np.inf
+        opt.tell(opt.ask(), F)
+        counts.append((opt.result.n_nan, opt.result.n_inf))
+    assert counts == [(2, 1), (2, 4), (3, 4)]
+
+
+@every_kind
+def test_an_optimizer_shows_where_it_is(options: dict[str, Any]) -> None:
+    opt = made(options, n_gen=7)
+    asked(opt, 2)
+    told = dict(re.findall(r"(\w+)=([\w.+-]+(?: of \d+)?)", repr(opt)))
+    best = told.pop("best_fun")
+    assert float(best) == pytest.approx(opt.result.fun, rel=1e-5)
+    assert told == {
+        "n_var": "5",
+        "population_size": "8",
+        "generation": "2 of 7",
+        "dtype": str(opt.dtype),
+    }
+
+
 # ---- bounds
 
 
@@ -301,6 +332,41 @@ def test_the_default_budget_says_that_it_is_one(method: str) -> None:
     assert "default" not in search(sphere, method=method, n_gen=30).message
     longer = search(sphere, method=method, n_gen=None, max_nfev=1000)
     assert (longer.reason, longer.nit > 30) == ("max_nfev", True)
+
+
+WORDS = {
+    "running": "not stopped",
+    "target": "target value",
+    "sigma_min": "standard deviations has fallen",
+    "cma": "CMA-ES has converged",
+    "n_gen": "^The number of generations",
+    "max_nfev": "number of evaluations",
+    "max_seconds": "time",
+    "cma_maxiter": "its own number of generations",
+    "max_stagnation": "not become better",
+    "sigma_min_at_start": "from the start",
+    "cma_stuck": "no use in going on",
+    "nan": "NaN",
+    "callback": "callback",
+    "interrupted": "interrupted",
+}
+
+
+def test_each_reason_has_the_status_that_is_documented_and_a_message_of_what_it_is() -> None:
+    documented: dict[str, int] = {}
+    for names, status in re.findall(r'\(((?:"\w+"[,\s]*)+):\s*(-?\d)\)', minimize.__doc__ or ""):
+        documented |= dict.fromkeys(re.findall(r"\w+", names), int(status))
+    assert {name: status for name, (status, _) in REASONS.items()} == documented
+    for name in REASONS:
+        opt = made({}, n_gen=50)
+        asked(opt, 1)
+        if name != "running":
+            opt.halt(name)
+        result = opt.result
+        assert (result.reason, result.status) == (name, documented[name])
+        assert result.success == (documented[name] == 0)
+        told = [word for word in WORDS if re.search(WORDS[word], result.message)]
+        assert told == [name]
 
 
 def test_stop_reasons_add_up_and_success_speaks_for_the_run() -> None:

@@ -1,5 +1,6 @@
 """Calls of `minimize` as users of SciPy, scikit-learn, PyTorch and pycma write them."""
 
+import os
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
@@ -334,6 +335,9 @@ def test_a_summary_is_printed_once_if_asked(
     told = capsys.readouterr().out
     assert told.count(result.message) == 1
     assert all(f"{value:.6g}" in told for value in (result.fun, result.nit, result.nfev))
+    lines = dict(line.split(": ") for line in told.splitlines() if line.count(": ") == 1)
+    assert lines["best value"] == f"{result.fun:.6g}"
+    assert (lines["generations"], lines["evaluations"]) == (str(result.nit), str(result.nfev))
     run(method=method, disp=False)
     assert capsys.readouterr().out == ""
 
@@ -476,6 +480,32 @@ def test_without_a_start_solution_cma_es_begins_at_the_center_of_bounds(diagonal
         CMAES(n_var=3, bounds=(0, 1), seed=1, sigma0=1e-9).ask(), 0.5, atol=1e-7
     )
     assert optimizer("random", n_var=3, bounds=(0, 1), seed=1).n_var == 3
+
+
+def test_a_full_matrix_has_to_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four matrices of float64 have to."""
+    there = {"SC_PAGE_SIZE": 8, "SC_PHYS_PAGES": 4 * 100**2}
+    monkeypatch.setattr(os, "sysconf", there.__getitem__)
+    assert CMAES(np.ones(100), seed=1).n_var == 100
+    there["SC_PHYS_PAGES"] -= 1
+    with pytest.raises(MemoryError, match=r"needs 320,000 bytes, there are 319,992: use method="):
+        CMAES(np.ones(100), seed=1)
+    assert CMAES(np.ones(100), seed=1, diagonal=True).n_var == 100
+
+
+@pytest.mark.parametrize("shift", [0.0, -1e3, 1e18])
+def test_values_that_are_not_finite_are_to_pycma_the_worst_ones(shift: float) -> None:
+    """Also where one is nothing beside the others."""
+    plain, holes = (CMAES(X0, seed=1, population_size=8) for _ in "ab")
+    for _ in range(3):
+        F = np.array([9.0, 3, 7, 1, 8, 2, 6, 5]) * 1024 + shift
+        worst = F.copy()
+        worst[[0, 4]] = np.inf, np.nan
+        F[[0, 4]] = F.max() * 4 + 1e6, F.max() * 4 + 2e6
+        F[[0, 4]] = np.abs(F).max()
+        plain.tell(plain.ask(), F)
+        holes.tell(holes.ask(), worst)
+        np.testing.assert_array_equal(holes.ask(), plain.ask())
 
 
 # ---- how it ends
