@@ -415,6 +415,9 @@ def cell(**changes: Any) -> Any:
     return nbformat.from_dict(own | changes)
 
 
+TABLE = nbformat.v4.new_output("display_data", data={"text/html": "<table></table>"})
+
+
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
@@ -423,6 +426,13 @@ def cell(**changes: Any) -> Any:
         (
             cell(metadata={"mystnb": {"image": {"alt": " "}}}),
             "cell 1 shows an image without alternative text",
+        ),
+        *(
+            (
+                cell(metadata={}, outputs=outputs),
+                "cell 1 shows an image without alternative text",
+            )
+            for outputs in ([TABLE, *cell().outputs], [*cell().outputs, TABLE])
         ),
         (
             cell(outputs=[nbformat.v4.new_output("error", ename="ValueError", evalue="no")]),
