@@ -324,6 +324,16 @@ def test_the_box_of_a_run_lists_what_differs_from_its_profile_and_nothing_else()
         assert words in box
 
 
+@pytest.mark.parametrize("profile", ["quick", "paper"])
+def test_the_box_of_a_run_tells_the_seeds_of_its_profile(profile: str) -> None:
+    (section,) = sections.load(["mnist-7x7"])
+    seeds = section.profiles()[profile]["seeds"]
+    given = {"profile": profile, "seeds": None}
+    box = PAGES["_box"]({"section": section.name, "parameters": given, "command": "leamvd ..."})
+    assert f"\nSeeds: {', '.join(map(str, seeds))}.\n" in box
+    assert ", as it is." in box
+
+
 @pytest.mark.parametrize(
     ("caption", "gray"),
     [
