@@ -194,9 +194,10 @@ def test_axes_name_what_is_drawn_and_intervals_reach_from_low_to_high(
 def test_a_color_of_signed_images_says_on_which_side_of_the_middle_they_are() -> None:
     levels = np.array([[0, 127.5], [127.5, 255]])[None]
     for signed, said in ((False, ["white", "gray", "black"]), (True, ["blue", "white", "red"])):
-        figure = plots.gray_images({"name": levels}, signed=signed)
-        (image,) = figure.axes[0].images
-        for value, word in zip((0, 127.5, 255), said, strict=True):
+        # also in a row that has no such levels
+        figure = plots.gray_images({"name": levels, "faint": levels / 10 + 90}, signed=signed)
+        images = [image for ax in figure.axes for image in ax.images]
+        for image, (value, word) in product(images, zip((0, 127.5, 255), said, strict=True)):
             red, green, blue, _ = image.cmap(image.norm(value))
             seen = "gray"
             if min(red, green, blue) > 0.9:
