@@ -147,6 +147,7 @@ def test_a_generation_gains_at_its_best_step_what_theory_says() -> None:
 
 
 def test_where_there_is_no_curvature_any_step_gains() -> None:
-    model = local_model.LocalModel(0.1, 10, 0.0, 1.0, -1.0, 1.0, 0.5)
-    assert model.step_size(24) == np.inf
-    assert model.gain(7.1) == np.inf
+    for curvature in (-1.0, 0.0):
+        model = local_model.LocalModel(0.1, 10, 0.0, 1.0, curvature, 1.0, 0.5)
+        assert model.step_size(24) == np.inf
+        assert model.gain(7.1) == np.inf
