@@ -200,6 +200,7 @@ def test_initial_weights(initial, std):
 def test_initial_weights_by_the_size_of_the_layer_and_biases_of_the_data():
     V = images(3, 200)
     V[:, 0] = 0
+    V[:, 1] = 1
     start = ContrastiveDivergence(
         V, 100, initial_weights="glorot", weight_scale=4, visible_biases="data", seed=0
     ).rbm
@@ -208,6 +209,28 @@ def test_initial_weights_by_the_size_of_the_layer_and_biases_of_the_data():
     p = np.clip(V.mean(axis=0), 0.001, 0.999)
     np.testing.assert_allclose(start.b, np.log(p / (1 - p)), rtol=1e-12)
     assert not start.c.any()
+
+
+@pytest.mark.parametrize(
+    ("name", "least", "wrong"),
+    [
+        ("cd_steps", 1, 0),
+        ("batch_size", 1, 0),
+        ("momentum_epochs", 0, -1),
+        ("learning_rate", 0, -1e-9),
+        ("weight_decay", 0, -1e-9),
+        ("weight_scale", 0, -1e-9),
+        ("momentum", 0, 1),
+        ("final_momentum", 0, 1),
+        ("initial_weights", "glorot", "he"),
+        ("visible_biases", "data", "mean"),
+        ("persistent", True, 1),
+    ],
+)
+def test_settings_are_taken_to_their_ends_and_refused_beyond(name, least, wrong):
+    assert getattr(CDSettings(**{name: least}), name) == least
+    with pytest.raises(ValueError, match=f"^{name} must be"):
+        CDSettings(**{name: wrong})
 
 
 def test_training_raises_the_likelihood_and_lowers_the_error():

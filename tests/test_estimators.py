@@ -488,6 +488,13 @@ def test_a_classifier_is_the_network_of_section_8(changes: dict[str, Any]) -> No
     assert model.score(V, Y) == np.mean(network.predict(V) == Y)
 
 
+def test_a_classifier_that_is_told_nothing_is_tuned_by_these_numbers() -> None:
+    network, losses = tuned(epochs=50, tuning_rate=0.2, batch_size=100, momentum=0.9)
+    model = DBNClassifier(STACK, random_state=SEED).fit(V, Y)
+    assert model.loss_curve_ == losses
+    assert np.array_equal(model.predict_proba(V), network.predict_proba(V))
+
+
 def test_two_classes_share_one_logistic_unit() -> None:
     model = DBNClassifier(STACK, n_iter=2, random_state=SEED).fit(V, Y == "low")
     W, c = model.network_.coefs_, model.network_.intercepts_

@@ -269,6 +269,16 @@ def test_an_optimizer_shows_where_it_is(options: dict[str, Any]) -> None:
     }
 
 
+@pytest.mark.parametrize("given", [{}, {"x0": None, "n_var": 5, "bounds": (-2, 2)}])
+def test_random_search_draws_each_generation_anew(given: dict[str, Any]) -> None:
+    drawn = np.concatenate(asked(made({"method": "random", "population_size": 50} | given), 4))
+    assert len(np.unique(drawn)) == drawn.size
+    steps = drawn[1:] - (X0 if not given else 0)
+    deviation = 2 / np.sqrt(3) if given else 0.1
+    for part in np.array_split(steps, 4):  # 250 numbers: five standard errors
+        assert part.std() == pytest.approx(deviation, rel=5 / np.sqrt(2 * part.size))
+
+
 # ---- bounds
 
 

@@ -103,6 +103,20 @@ def test_partition_of_independent_units(monkeypatch):
     assert RBMParameters(np.zeros((30, 8)), c, b).log_partition() == pytest.approx(exact, rel=1e-13)
 
 
+def test_as_many_states_are_enumerated_as_take_seconds(monkeypatch):
+    def flat(v, h):
+        return RBMParameters(np.zeros((v, h)), np.zeros(v), np.zeros(h))
+
+    for shape in ((21, 21), (30, 21)):
+        with pytest.raises(ValueError, match="at most 20 units, got 21"):
+            flat(*shape).log_partition()
+    monkeypatch.setattr(rbm, "_LARGEST_ENUMERATION", 4)
+    for v, h in ((4, 4), (4, 9), (9, 4)):
+        assert flat(v, h).log_partition() == pytest.approx((v + h) * np.log(2))
+    with pytest.raises(ValueError, match="at most 4 units, got 5"):
+        flat(5, 5).log_partition()
+
+
 def test_likelihood_in_float64_whatever_the_parameters():
     model = RBMParameters(*(p.astype(np.float32) for p in small()))
     wide = RBMParameters(*(p.astype(np.float64) for p in model))
