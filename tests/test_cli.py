@@ -766,6 +766,42 @@ def test_only_a_clone_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert "needs a clone of the repository, got an installed package" in said
 
 
+def test_what_is_recorded_names_the_commit_that_the_computation_began_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits = iter(["before", "after"])
+    current = next(commits)
+    written = []
+
+    def computed(*_: Any, **__: Any) -> dict[str, pd.DataFrame]:
+        nonlocal current
+        current = next(commits)  # another one is checked out meanwhile
+        return {"runs": pd.DataFrame({"n": [1]})}
+
+    def write(name: str, tables: Any, settings: Any, commit: str) -> str:
+        written.append((name, [*tables], commit))
+        return "the folder"
+
+    monkeypatch.setattr(results, "committed", lambda: current)
+    monkeypatch.setattr(results, "tables", computed)
+    monkeypatch.setattr(results, "write_recorded", write)
+    said = run("record", "architectures", "--output", str(tmp_path)).output
+    assert said.endswith("the folder\n")
+    assert written == [("architectures", ["runs"], "before")]
+
+
+def test_a_report_that_cannot_be_written_is_refused_before_anything_is_computed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a folder that may be read, and that takes no files."""
+    monkeypatch.setattr(verify, "verify", lambda *_, **__: pytest.fail("was computed"))
+    monkeypatch.setattr(os, "access", lambda _path, mode: not mode & os.W_OK)
+    report = tmp_path / "report.json"
+    said = run("verify", "architectures", "--report", str(report), code=2).output
+    assert "no file can be written in the folder" in said
+    assert not report.exists()
+
+
 def test_what_a_verification_found_is_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
