@@ -385,7 +385,10 @@ def test_each_file_of_the_packages_that_does_not_only_show_is_in_the_digest_of_t
 ) -> None:
     names: list[str] = []
     for package in (results.leamvd, results.leamvd_paper):
-        names += sources.read(Path(package.__file__).parent)
+        folder = Path(package.__file__).parent
+        files = {path.relative_to(folder.parent).as_posix() for path in folder.rglob("*.py")}
+        assert {*sources.read(folder)} == files
+        names += files
 
     def digest(changed: str) -> str:
         texts = {name: f"x = {int(name == changed)}" for name in names}
