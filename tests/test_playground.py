@@ -245,6 +245,12 @@ def searched(
     )
 
 
+def test_every_seed_has_numbers_of_its_own(page: MiniRacer) -> None:
+    seeds = [0, 1, 65_535, 65_536, 65_537, 2**20 + 1, 2**31, 2**32 - 1]
+    first = page.eval(f"JSON.stringify({seeds}.map((seed) => draws(seed).uniform()))")
+    assert len({*json.loads(first)}) == len(seeds)
+
+
 def of_controls(page: MiniRacer, values: dict[str, Any]) -> Any:
     """Return the states of a run with what the controls say."""
     own = {name: number(str(value)) for name, value in values.items() if name in SEARCHED}

@@ -461,12 +461,14 @@ def test_a_notebook_that_a_reader_should_not_see_is_refused(
         render.check(path)
 
 
-def test_other_files_are_not_overwritten(tmp_path: Path) -> None:
-    (tmp_path / "mine.txt").write_text("mine")
+@pytest.mark.parametrize("name", ["mine.txt", "index.html"])
+def test_other_files_are_not_overwritten(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("mine")
     with pytest.raises(
         FileExistsError, match="output must be a new or empty folder, or an earlier book"
     ):
         render.render(output=tmp_path)
+    assert (tmp_path / name).read_text() == "mine"
 
 
 def test_latest_runs_take_the_place_of_the_notebooks_that_ship(
