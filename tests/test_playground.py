@@ -245,6 +245,12 @@ def searched(
     )
 
 
+@pytest.mark.parametrize("P", [[0, 0], [1, 2]])
+def test_a_population_at_one_point_has_no_direction(page: MiniRacer, P: list[float]) -> None:
+    found = page.eval(f"JSON.stringify(orthogonalDescent([[0, 0], [0, 0]], {P}))")
+    assert np.abs(json.loads(found)).tolist() == [0, 0]
+
+
 def test_every_seed_has_numbers_of_its_own(page: MiniRacer) -> None:
     seeds = [0, 1, 65_535, 65_536, 65_537, 2**20 + 1, 2**31, 2**32 - 1]
     first = page.eval(f"JSON.stringify({seeds}.map((seed) => draws(seed).uniform()))")
