@@ -79,6 +79,20 @@ def test_the_figures_of_a_page_move_with_the_tables_that_are_said_to_feed_them()
     assert FOUND["sources"](draw, draw, tables)["figures"] == READ_BY[name]["figures"]
 
 
+def test_a_page_finds_the_same_tables_after_another_page() -> None:
+    tables = FOUND["Tables"]()
+
+    def draw() -> None:
+        rows = results.read_recorded("local_minima", "rbms")
+        figure, ((ax,),) = plots.panels(1, 1, height=2)
+        ax.plot(rows.select_dtypes("float").iloc[:, -1].dropna(), label="numbers")
+        plots.save(figure, "one")
+
+    first, second = (FOUND["sources"](draw, draw, tables) for _ in range(2))
+    assert first == second
+    assert first == {"reads": ["local_minima/rbms"], "figures": {"one": ["local_minima/rbms"]}}
+
+
 # ---- what the script says, of entries made by hand
 
 
