@@ -1,6 +1,7 @@
 """Notebooks as programs: their parameters, and runs of small ones."""
 
 import ast
+import copy
 import json
 import os
 import platform
@@ -220,6 +221,21 @@ def test_a_finished_run_is_not_executed_again_unless_its_program_changes(tmp_pat
     assert executed("x = 2") != first
     assert executed("x = 1", share=0.6) != first
     assert executed("x = 1") == first  # and the latest one again
+
+
+def test_each_cell_of_code_is_of_the_program_and_their_order_too(tmp_path: Path) -> None:
+    path = notebook(tmp_path).path
+    usual = nbformat.read(path, 4)
+
+    def program(*sources: str) -> str:
+        content = copy.deepcopy(usual)
+        content.cells[2:] = [nbformat.v4.new_code_cell(source) for source in sources]
+        path.write_text(nbformat.writes(content), encoding="utf-8")
+        return sections.read_section(path).program
+
+    given = [("x = 1", "y = 2"), ("x = 3", "y = 2"), ("x = 1", "y = 3"), ("y = 2", "x = 1")]
+    programs = [program(*sources) for sources in (*given, ("x = 1",), ("y = 2",))]
+    assert len({*programs}) == len(programs)
 
 
 @pytest.mark.parametrize(
