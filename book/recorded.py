@@ -22,6 +22,7 @@ README = results.ARCHIVE / "README.md"
 PAGE = BOOK / "recorded.md"
 READ_BY = json.loads((BOOK / "recorded_figures.json").read_text(encoding="utf-8"))
 FIRST_PAGE = "first_page"
+SECTIONS = {section.path.stem: section for section in sections.load()}
 UNKNOWN = "–"
 
 NAMES = {
@@ -184,7 +185,7 @@ def _pages(name: str) -> list[str]:
         if any(key.startswith(f"{name}/") for key in read["reads"]):
             readers.append(page)
     own = set()
-    for section in sections.load():
+    for section in SECTIONS.values():
         modules = map(import_module, section.modules)
         named = section.name.replace("-", "_") == name  # linear_cost, which no call computes
         if named or any(name in getattr(module, "RECORDED", {}) for module in modules):
@@ -204,8 +205,7 @@ def link(page: str, above: str) -> str:
     """Return a link to a page."""
     if page == FIRST_PAGE:
         return f"[the first page]({above}book/index.md)"
-    (section,) = sections.load([page])
-    return f"[{section.name}]({above}notebooks/{page}.ipynb)"
+    return f"[{SECTIONS[page].name}]({above}notebooks/{page}.ipynb)"
 
 
 def overview(all_entries: list[Entry], above: str, *, here: bool) -> list[str]:
