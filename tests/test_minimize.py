@@ -23,7 +23,7 @@ from leamvd.optimizers import checkpoints
 from leamvd.optimizers.base import Generation
 from leamvd.optimizers.methods import METHODS, optimizer
 from problems import rastrigin, sphere
-from test_optimizers import assert_same
+from test_optimizers import assert_same, failing
 
 X0 = np.linspace(-1, 1, 6)
 
@@ -390,14 +390,7 @@ def test_each_of_so_many_generations_is_stored_and_the_last_one_of_a_search_that
     run(**given, n_gen=n_gen)
     assert stored == written
     stored.clear()
-    calls: list[Any] = []
-
-    def interrupted(X: Any) -> Any:
-        calls.append(X)
-        if len(calls) > n_gen:
-            raise KeyboardInterrupt
-        return sphere(X)
-
+    interrupted = failing(KeyboardInterrupt(), n_gen)
     other = given | {"checkpoint": tmp_path / "other.npz", "vectorized": True}
     assert run(interrupted, **other, n_gen=99).reason == "interrupted"
     assert stored == [t for t in range(1, n_gen + 1) if t % (every or 1) == 0]
